@@ -472,14 +472,20 @@ fn trials_are_compared_with_a_baseline_that_ran_before_them() {
     let subject = target("", "");
     let wanted = conditions.plan.baseline().expect("one");
     let alone = conditions.of_baseline(&wanted);
-    let mut seer = Seer::default();
     let contender = [Contender {
         subject: &subject,
         conditions: &alone,
     }];
-    let baselines = baseline::run(&contender, &wanted, &Stop::new(), &mut seer);
-    let baseline = baselines.expect("a trial").remove(0);
-    assert_eq!(seer.begun, [(1, "alone".to_owned())]);
+    let once = || {
+        let mut seer = Seer::default();
+        let baselines = baseline::run(&contender, &wanted, &Stop::new(), &mut seer);
+        assert_eq!(seer.begun, [(1, "alone".to_owned())]);
+        baselines.expect("a trial").remove(0)
+    };
+    let valid = |baseline: &Baseline| baseline.trial.verdict != Verdict::Invalid;
+    let Some(baseline) = (0..5).map(|_| once()).find(valid) else {
+        return plimsoll_testing::skipped!("inconclusive: this machine disturbed every baseline");
+    };
     assert_eq!(baseline.file, "trial-001.json");
     let first = &*baseline.trial;
     assert!((first.phases.measured_s - 0.7).abs() < 1e-9);

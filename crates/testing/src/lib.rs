@@ -10,6 +10,8 @@ use std::fs::OpenOptions;
 use std::io::Write;
 use std::time::{Duration, Instant};
 
+pub use plimsoll_testing_attribute::measures;
+
 /// Names the file to which skips are appended, one per line: `NAME: reason`.
 pub const LOG_VARIABLE: &str = "PLIMSOLL_SKIPPED_LOG";
 

@@ -162,6 +162,8 @@ impl Plimsoll {
             let out = self.scratch.path().join(OUT);
             self.command.arg("--out").arg(out);
         }
+        let given = self.command.get_args().map(PathBuf::from);
+        let folders = given.filter(|given| given.is_dir()).collect();
         let mut child = self.command.spawn().expect("the command starts");
         let stdout = child.stdout.take().expect("piped");
         let stderr = child.stderr.take().expect("piped");
@@ -184,6 +186,7 @@ impl Plimsoll {
             lines,
             scratch: self.scratch,
             mark: self.mark,
+            folders,
         }
     }
 }
@@ -214,6 +217,8 @@ pub(crate) struct Running {
     lines: Receiver<String>,
     scratch: TempDir,
     mark: Mark,
+    /// Folders that the call was given; it may continue the results in one.
+    folders: Vec<PathBuf>,
 }
 
 impl Running {
@@ -307,6 +312,8 @@ impl Running {
             }
             std::thread::sleep(Duration::from_millis(10));
         };
+        self.folders.push(self.scratch.path().join(OUT));
+        super::disturbed_by(disturbances_in(self.folders));
         Ended {
             status,
             stdout: self.stdout.join().expect("read"),
@@ -343,6 +350,33 @@ const OF_THE_MACHINE: [&str; 11] = [
     "agent-lost",
 ];
 
+/// What a busy machine did to the trials anywhere in these folders.
+fn disturbances_in(mut folders: Vec<PathBuf>) -> Vec<String> {
+    let mut found = Vec::new();
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            if entry.path().is_dir() {
+                folders.push(entry.path());
+            } else if name.starts_with("trial-") && name.ends_with(".json") {
+                // A test may have damaged it, or made it up.
+                let text = std::fs::read_to_string(entry.path()).unwrap_or_default();
+                let record: Value = serde_json::from_str(&text).unwrap_or_default();
+                if !record["caveats"].is_array() {
+                    continue;
+                }
+                let trial = Trial(record);
+                found.extend(trial.blocking_caveats());
+                found.extend(trial.blocking_caveats_of_further_slos());
+            }
+        }
+    }
+    found.retain(|id| OF_THE_MACHINE.contains(&id.as_str()));
+    found.sort();
+    found.dedup();
+    found
+}
+
 impl Ended {
     pub(crate) fn code(&self) -> Option<i32> {
         self.status.code()
@@ -366,25 +400,7 @@ impl Ended {
 
     /// The same for all trials of a call, anywhere in its result folder.
     pub(crate) fn disturbances_throughout(&self) -> Vec<String> {
-        let mut found = Vec::new();
-        let mut folders = vec![self.folder()];
-        while let Some(folder) = folders.pop() {
-            for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
-                let name = entry.file_name().to_string_lossy().into_owned();
-                if entry.path().is_dir() {
-                    folders.push(entry.path());
-                } else if name.starts_with("trial-") && name.ends_with(".json") {
-                    let text = std::fs::read_to_string(entry.path()).expect("a record");
-                    let trial = Trial(serde_json::from_str(&text).expect("JSON"));
-                    found.extend(trial.blocking_caveats());
-                    found.extend(trial.blocking_caveats_of_further_slos());
-                }
-            }
-        }
-        found.retain(|id| OF_THE_MACHINE.contains(&id.as_str()));
-        found.sort();
-        found.dedup();
-        found
+        disturbances_in(vec![self.folder()])
     }
 
     /// Expects this exit code; otherwise fails with everything that was printed.

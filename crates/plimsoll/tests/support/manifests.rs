@@ -68,7 +68,11 @@ command = ["sh", "-c", {line:?}]
 pub(crate) fn slo_file(name: &str, gates: &str) -> String {
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
     let name = format!("{name}-{}.toml", std::process::id());
-    let file = file(&folder, &name, gates);
+    // Renamed into its place: a test that writes it again must not empty it while another one's call reads it.
+    let whole = tempfile::NamedTempFile::new_in(&folder).expect("a file");
+    std::fs::write(&whole, gates).expect("write");
+    let file = folder.join(name);
+    whole.persist(&file).expect("renamed");
     file.to_str().expect("UTF-8").to_owned()
 }
 

@@ -3,7 +3,8 @@
 //!
 //! Trials take turns ([`turn`]), because each needs the machine to itself. A trial that the machine disturbed comes out
 //! `invalid`, by design. It is run again ([`undisturbed`]); if that does not help, the test is counted and listed as
-//! skipped: *inconclusive*. A verdict is never changed, and a `fail` is never run again: only the target may cause one.
+//! skipped: *inconclusive*. So is a test that fails after a disturbed trial ([`measured`]). A verdict is never changed,
+//! and a `fail` is never run again: only the target may cause one.
 #![allow(dead_code, unused_imports)] // Each test file uses only a part.
 
 pub(crate) mod burners;
@@ -19,6 +20,10 @@ pub(crate) mod tls_server;
 pub(crate) mod turns;
 pub(crate) mod ws_server;
 
+use std::any::Any;
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
@@ -179,7 +184,7 @@ const NOISE_BUDGET: Duration = Duration::from_mins(3);
 
 /// Whether the machine has shown that it disturbs all the time, or has cost too much time already. Then each trial has
 /// one attempt: more would only take longer. One that is not disturbed is judged as ever.
-fn amid_noise() -> bool {
+pub(crate) fn amid_noise() -> bool {
     // The first four may have disturbed one another; the next ones were alone.
     DISTURBED_IN_A_ROW.load(Ordering::Relaxed) >= 8
         || Duration::from_millis(LOST_TO_NOISE_MS.load(Ordering::Relaxed)) >= NOISE_BUDGET
@@ -196,6 +201,57 @@ fn note(disturbed: bool, took: Duration) {
     }
 }
 
+thread_local! {
+    /// What the machine did to the trials of the test on this thread, as far as no later attempt has made up for it.
+    static DISTURBED_BY: RefCell<BTreeSet<String>> = const { RefCell::new(BTreeSet::new()) };
+}
+
+/// Notes what the machine did to a trial of the test on this thread.
+pub(crate) fn disturbed_by(disturbances: Vec<String>) {
+    DISTURBED_BY.with_borrow_mut(|by| by.extend(disturbances));
+}
+
+/// Runs a test that has `#[measures]`.
+pub(crate) fn measured(test: impl Fn()) {
+    if let Err(why) = judged(test) {
+        plimsoll_testing::skipped!("inconclusive: {why}");
+    }
+}
+
+/// Runs a test. If it fails and the machine disturbed a trial of its own, that is not known to be Plimsoll's fault: it
+/// runs once more, and at last it is inconclusive. A failure without a disturbance stands.
+///
+/// # Errors
+/// It is inconclusive, and why.
+pub(crate) fn judged(test: impl Fn()) -> Result<(), String> {
+    let mut attempt = 1;
+    loop {
+        DISTURBED_BY.take();
+        let Err(failure) = catch_unwind(AssertUnwindSafe(&test)) else {
+            return Ok(());
+        };
+        let by = Vec::from_iter(DISTURBED_BY.take()).join(", ");
+        if by.is_empty() {
+            resume_unwind(failure);
+        }
+        if attempt == 2 || amid_noise() {
+            let said = message_of(&*failure);
+            return Err(format!(
+                "this machine disturbed it ({by}), and it said: {said}"
+            ));
+        }
+        eprintln!("disturbed by the machine, the whole test again: {by}");
+        attempt += 1;
+    }
+}
+
+/// The first line of what a panic said.
+fn message_of(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
+    text.unwrap_or("nothing").lines().next().unwrap_or("")
+}
+
 /// The first trial that nothing disturbed except what is `expected`; otherwise, what disturbed the last one. Each
 /// attempt has the turn that `turn_of` takes for it.
 pub(crate) fn attempts(
@@ -207,12 +263,14 @@ pub(crate) fn attempts(
     let mut attempt = 1;
     loop {
         let turn = turn_of(attempt);
+        let before = DISTURBED_BY.with_borrow(BTreeSet::clone);
         let began = Instant::now();
         let ended = trial();
         let took = turn.map_or_else(|| began.elapsed(), Turn::machine_time);
         let disturbances = ended.disturbances(expected);
         note(!disturbances.is_empty(), took);
         if disturbances.is_empty() {
+            DISTURBED_BY.set(before);
             return Ok(ended);
         }
         eprintln!("attempt {attempt} was disturbed by the machine: {disturbances:?}");
@@ -255,6 +313,7 @@ pub(crate) fn searched(search: impl Fn() -> Ended) -> (Ended, Vec<String>) {
             return (ended, disturbances);
         }
         eprintln!("disturbed by the machine, again: {disturbances:?}");
+        DISTURBED_BY.take();
         attempt += 1;
     }
 }

@@ -18,6 +18,7 @@ use crate::support::records::{self, Trial};
 use crate::support::{
     Ended, Plimsoll, ROOMY_SLO, conclusive, shared_turn, short_phases, undisturbed_call,
 };
+use plimsoll_testing::measures;
 
 /// A server, and the files of a fleet.
 struct Fleet {
@@ -122,6 +123,7 @@ fn counted(trial: &Trial) -> [u64; 4] {
 }
 
 #[test]
+#[measures]
 fn four_agents_are_one_client() {
     let fleet = Fleet::new();
     let sessions = "--sessions 42";
@@ -197,6 +199,7 @@ fn an_agent_that_dies_makes_the_trial_invalid_and_the_next_search_goes_on() {
 }
 
 #[test]
+#[measures]
 fn an_agent_outlives_its_coordinator_for_a_minute() {
     let fleet = Fleet::new();
     let _turn = shared_turn();
@@ -215,6 +218,7 @@ fn an_agent_outlives_its_coordinator_for_a_minute() {
 }
 
 #[test]
+#[measures]
 fn who_does_not_belong_is_refused_in_one_line() {
     let fleet = Fleet::new();
     let _turn = shared_turn();
@@ -247,6 +251,7 @@ fn who_does_not_belong_is_refused_in_one_line() {
 }
 
 #[test]
+#[measures]
 fn an_agent_goes_nowhere_that_nobody_allowed() {
     let fleet = Fleet::new();
     let _turn = shared_turn();
@@ -261,6 +266,7 @@ fn an_agent_goes_nowhere_that_nobody_allowed() {
 }
 
 #[test]
+#[measures]
 fn what_agents_cannot_do_is_refused_before_anyone_waits() {
     let fleet = Fleet::new();
     for (line, words) in [

@@ -13,6 +13,7 @@ use crate::support::{
     Ended, Plimsoll, built_lying_broker, inconclusive, searched, turn, undisturbed,
     undisturbed_beside_another,
 };
+use plimsoll_testing::measures;
 
 /// Latencies that a machine under test load can hold, and what no broker may do.
 const GATES: &str = "[gates]
@@ -80,6 +81,7 @@ fn expect_sound(ended: &Ended) -> Trial {
 }
 
 #[test]
+#[measures]
 fn an_honest_broker_passes() {
     let ended = conclusive!(lying("none", ""));
     ended.expect_code(0);
@@ -107,6 +109,7 @@ fn an_honest_broker_passes() {
 }
 
 #[test]
+#[measures]
 fn every_reader_of_a_stream_gets_every_message() {
     let ended = conclusive!(lying("none", "--test fanout --readers 3"));
     ended.expect_code(0);
@@ -116,6 +119,7 @@ fn every_reader_of_a_stream_gets_every_message() {
 }
 
 #[test]
+#[measures]
 fn a_writer_needs_no_readers() {
     let ended = conclusive!(lying("none", "--test publish --confirm 64"));
     ended.expect_code(0);
@@ -126,6 +130,7 @@ fn a_writer_needs_no_readers() {
 
 /// Fault of other benchmarks: loss by a difference of counts.
 #[test]
+#[measures]
 fn seven_dropped_doubled_or_swapped_messages_are_seven() {
     for (fault, path, gate) in [
         ("drop", "delivery.lost", "frames_lost"),
@@ -144,6 +149,7 @@ fn seven_dropped_doubled_or_swapped_messages_are_seven() {
 
 /// Fault of other benchmarks: after a stall, the schedule begins anew.
 #[test]
+#[measures]
 fn a_stall_of_half_a_second_is_in_the_tail() {
     let ended = conclusive!(lying("stall STOP_MS=500 EVERY_MS=2000", ""));
     let trial = expect_sound(&ended);
@@ -154,6 +160,7 @@ fn a_stall_of_half_a_second_is_in_the_tail() {
 
 /// Fault of other benchmarks: a full window is in no latency.
 #[test]
+#[measures]
 fn a_confirm_that_is_late_holds_the_window_and_is_seen() {
     // Each writer is due eight times a second and gets five answers.
     let ended = conclusive!(lying_at(16, "late_confirm DELAY_MS=200", "--confirm 1"));
@@ -167,6 +174,7 @@ fn a_confirm_that_is_late_holds_the_window_and_is_seen() {
 
 /// Fault of other benchmarks: streams without "missing".
 #[test]
+#[measures]
 fn a_thinned_reader_is_counted_exactly() {
     let ended = conclusive!(lying(
         "thin READER=3 SHARE_PERCENT=50",
@@ -186,6 +194,7 @@ fn a_thinned_reader_is_counted_exactly() {
 
 /// Fault of other benchmarks: what was drained counts as received.
 #[test]
+#[measures]
 fn a_broker_that_delivers_four_fifths_has_a_backlog() {
     let ended = conclusive!(lying("slow SHARE_PERCENT=80", ""));
     let trial = expect_sound(&ended);
@@ -197,6 +206,7 @@ fn a_broker_that_delivers_four_fifths_has_a_backlog() {
 
 /// Fault of other benchmarks: the pacer was the limit.
 #[test]
+#[measures]
 fn a_sink_gets_exactly_what_is_offered() {
     let ended = conclusive!(lying("sink", "--test publish"));
     let trial = expect_sound(&ended);
@@ -205,6 +215,7 @@ fn a_sink_gets_exactly_what_is_offered() {
 
 /// Fault of other benchmarks: the client's saturation is read as the broker's.
 #[test]
+#[measures]
 fn a_starved_client_is_invalid() {
     built_lying_broker();
     let line = "run lying-broker --workload broker --level ephemeral --sessions 8000 --client-cpus 0 --target-cpus 1 --ramp 0.2 --warm-up 0.5 --measured 4.6 --grace 1";
@@ -216,6 +227,7 @@ fn a_starved_client_is_invalid() {
 
 /// Tests without a clock: the counts are all that can be wrong, and the record says how fast it was.
 #[test]
+#[measures]
 fn a_closed_loop_shows_how_fast_the_broker_is() {
     let drain = "--test drain --preload 5000 --confirm 500";
     let ended = conclusive!(lying_at(3, "none", drain));
@@ -260,6 +272,7 @@ fn closed_loop(ended: &Ended) -> Trial {
 
 /// A broker that loses a message fails a closed loop as well; and readers that begin too early measure nothing.
 #[test]
+#[measures]
 fn a_drain_counts_what_is_lost_and_needs_its_preload() {
     let drain = "--test drain --preload 5000";
     let ended = conclusive!(lying_at(2, "drop AFTER=1500 EVERY=100 COUNT=7", drain));
@@ -277,6 +290,7 @@ fn a_drain_counts_what_is_lost_and_needs_its_preload() {
 }
 
 #[test]
+#[measures]
 fn a_closed_loop_has_no_load_line() {
     for test in ["drain", "burst"] {
         let line = format!("find lying-broker --workload broker --level ephemeral --test {test}");
@@ -289,6 +303,7 @@ fn a_closed_loop_has_no_load_line() {
 
 /// Each load of a set three times, and one row for each of them.
 #[test]
+#[measures]
 fn a_set_is_told_with_median_and_range() {
     built_lying_broker();
     let slo = gates();
@@ -316,6 +331,7 @@ fn a_set_is_told_with_median_and_range() {
 
 /// At level `async` Fibril has a message in the page cache when it confirms it, NATS in memory.
 #[test]
+#[measures]
 fn targets_with_unlike_guarantees_are_not_compared() {
     for command in ["compare", "find"] {
         let line = format!("{command} fibril nats --workload broker --level async");
@@ -327,6 +343,7 @@ fn targets_with_unlike_guarantees_are_not_compared() {
 }
 
 #[test]
+#[measures]
 fn bad_input_is_one_line_with_the_remedy() {
     for (line, told) in [
         ("--level speculative", "it has ephemeral, durable, memory"),

@@ -2,6 +2,7 @@
 
 use crate::support::simulator::Simulator;
 use crate::support::{Ended, Plimsoll, or_inconclusive, records, turn};
+use plimsoll_testing::measures;
 use serde_json::Value;
 
 /// One short round. Descriptors for two dozen connections keep the search for the highest load short too.
@@ -38,6 +39,7 @@ fn number(value: &Value, field: &str) -> f64 {
 }
 
 #[test]
+#[measures]
 fn messages_echoes_and_connections_have_a_cost_and_another_over_tls() {
     let ended = calibrate(&["10", "--workload", "ws", "--tls"]);
     let record = record_of(&ended, "calibration-ws.json");
@@ -111,6 +113,7 @@ fn expect_tls(costs: &[Value]) {
 }
 
 #[test]
+#[measures]
 fn speech_is_what_is_measured_unless_told_otherwise_and_over_tls_too() {
     let ended = calibrate(&["20", "--tls"]);
     let record = record_of(&ended, "calibration.json");
@@ -128,6 +131,7 @@ fn speech_is_what_is_measured_unless_told_otherwise_and_over_tls_too() {
 }
 
 #[test]
+#[measures]
 fn messages_of_workload_echo_have_a_cost() {
     let ended = calibrate(&["20", "--workload", "echo"]);
     let record = ended.json_of("calibration-echo.json");
@@ -147,6 +151,7 @@ fn messages_of_workload_echo_have_a_cost() {
 }
 
 #[test]
+#[measures]
 fn an_unknown_workload_is_refused_with_those_that_are_calibrated_here() {
     let ended = Plimsoll::plain(["calibrate", "--workload", "nonsense"]).run();
     ended.expect_code(2);
@@ -189,6 +194,7 @@ fn load_of(record: &Value, sessions: u64) -> &Value {
 }
 
 #[test]
+#[measures]
 fn a_healthy_inference_server_holds_the_most_that_is_tried() {
     let simulator = Simulator::with(&[]);
     let pid = simulator.pid().to_string();
@@ -219,6 +225,7 @@ fn a_healthy_inference_server_holds_the_most_that_is_tried() {
 
 /// Four places of 100 ms each answer 40 batches a second, and fewer where batches that come at random times must not wait.
 #[test]
+#[measures]
 fn an_inference_server_with_few_places_is_its_own_limit() {
     let simulator = Simulator::with(&[
         ("MODEL_MAX_CONCURRENT", "4"),
@@ -245,6 +252,7 @@ fn an_inference_server_with_few_places_is_its_own_limit() {
 }
 
 #[test]
+#[measures]
 fn an_inference_server_that_cannot_be_loaded_is_named_in_one_line() {
     let refused = |arguments: &[&str], words: &[&str]| {
         let ended = Plimsoll::plain([&["calibrate"], arguments].concat()).run();

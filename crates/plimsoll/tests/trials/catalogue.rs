@@ -2,6 +2,7 @@
 
 use crate::support::manifests::Root;
 use crate::support::{Plimsoll, inconclusive, records, root, searched, shared_turn};
+use plimsoll_testing::measures;
 use serde_json::Value;
 
 /// Two targets that are rust-axum under other names, one that needs a tool that nobody has, and one of tier test.
@@ -36,6 +37,7 @@ command = [{gateway:?}]
 }
 
 #[test]
+#[measures]
 fn all_that_runs_here_is_ranked_and_the_rest_named_with_its_reason() {
     let catalogue = catalogue();
     let line = "find --all --start 70 --max 70 --repeats 1 --rounds 1 --ramp 0.2 --warm-up 1 --measured 4 --grace 2 --time-budget 0.25";
@@ -130,6 +132,7 @@ fn all_that_runs_here_is_ranked_and_the_rest_named_with_its_reason() {
 }
 
 #[test]
+#[measures]
 fn all_that_runs_here_is_checked() {
     let _turn = shared_turn();
     let catalogue = catalogue();
@@ -161,6 +164,7 @@ fn all_that_runs_here_is_checked() {
 }
 
 #[test]
+#[measures]
 fn what_makes_no_sense_together_is_refused() {
     let _turn = shared_turn();
     let refused = |line: &str| {

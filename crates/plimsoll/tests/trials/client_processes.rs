@@ -11,6 +11,7 @@ use crate::support::ws_server::{Manner, Server};
 use crate::support::{
     Ended, Plimsoll, conclusive, records, shared_turn, undisturbed_beside_another,
 };
+use plimsoll_testing::measures;
 
 /// Latencies that a machine under test load can hold.
 const SLO: &str = "[gates]
@@ -117,6 +118,7 @@ fn expect_all_gone(left: impl Fn() -> Vec<String>) {
 }
 
 #[test]
+#[measures]
 fn more_connections_than_a_process_has_descriptors_for() {
     for test in ["limit", "hold"] {
         let ended = conclusive!(with_server(|call| undisturbed_beside_another(|| call(
@@ -146,6 +148,7 @@ fn more_connections_than_a_process_has_descriptors_for() {
 }
 
 #[test]
+#[measures]
 fn echoes_take_several_processes() {
     let load = format!("--workload echo --sessions {CONNECTIONS} --period-ms 1000 --ramp 2");
     let trial = conclusive!(shared(Manner::Echo, &load));
@@ -158,6 +161,7 @@ fn echoes_take_several_processes() {
 }
 
 #[test]
+#[measures]
 fn a_closed_loop_takes_as_many_processes_as_its_trial() {
     let load = "--workload ws --test ping --sessions 100 --ramp 1 --closed-loop";
     let trial = conclusive!(shared(Manner::Echo, load));
@@ -169,6 +173,7 @@ fn a_closed_loop_takes_as_many_processes_as_its_trial() {
 
 /// What each connection found out about the format is added up over all processes.
 #[test]
+#[measures]
 fn a_rate_over_many_connections_takes_several_processes() {
     let load =
         "--workload ws --dialect wse --test throughput --connections 100 --sessions 400 --ramp 1";
@@ -179,6 +184,7 @@ fn a_rate_over_many_connections_takes_several_processes() {
 }
 
 #[test]
+#[measures]
 fn a_storm_takes_several_processes() {
     let load = "--workload ws --test storm --sessions 100";
     let trial = conclusive!(shared(Manner::Echo, load));
@@ -187,6 +193,7 @@ fn a_storm_takes_several_processes() {
 
 /// One process has the connection that publishes; receivers of all processes know what is due to them.
 #[test]
+#[measures]
 fn a_fan_out_takes_several_processes() {
     let load = "--workload ws --test fanout --rate 5 --sessions 100 --ramp 1";
     let trial = conclusive!(shared(Manner::Hub, load));
@@ -194,6 +201,7 @@ fn a_fan_out_takes_several_processes() {
 }
 
 #[test]
+#[measures]
 fn a_process_that_is_killed_ends_the_trial_in_one_line() {
     let _turn = shared_turn();
     let ended = with_server(|call| {
@@ -217,6 +225,7 @@ fn a_process_that_is_killed_ends_the_trial_in_one_line() {
 }
 
 #[test]
+#[measures]
 fn an_interruption_reaches_all_and_a_crash_leaves_none() {
     let _turn = shared_turn();
     let ended = with_server(|call| {
@@ -242,6 +251,7 @@ fn an_interruption_reaches_all_and_a_crash_leaves_none() {
 }
 
 #[test]
+#[measures]
 fn nobody_calls_it_by_hand() {
     let ended = Plimsoll::plain(["engine"]).run();
     ended.expect_code(2);

@@ -6,6 +6,7 @@ use crate::support::manifests::file;
 use crate::support::{
     Ended, Plimsoll, inconclusive, median_slo, records, root, searched, shared_turn,
 };
+use plimsoll_testing::measures;
 use serde_json::Value;
 
 fn compare(line: &str) -> Plimsoll {
@@ -37,6 +38,7 @@ fn refused(call: Plimsoll, names: &[&str]) {
 }
 
 #[test]
+#[measures]
 fn what_a_user_gets_wrong_is_one_line() {
     let _turn = shared_turn();
     refused(compare("rust-axum"), &["<B>", "--help"]);
@@ -115,6 +117,7 @@ pub(crate) fn compare_folders(a: &Path, b: &Path, flags: &str) -> Ended {
 /// The whole way: pairs of trials of a target and itself, the record, the renderings. Then copies of the folder are
 /// compared with each other.
 #[test]
+#[measures]
 fn a_target_against_itself_and_then_its_folders() {
     let line = "lying-server lying-server --sessions 40 --pairs 3 --json";
     let (ended, disturbances) = searched(|| measured(line).run());
@@ -201,6 +204,7 @@ fn a_target_against_itself_and_then_its_folders() {
 }
 
 #[test]
+#[measures]
 fn ctrl_c_keeps_the_pairs_that_were_measured() {
     let _turn = shared_turn();
     let running = measured("lying-server lying-server --sessions 40 --pairs 5").start();
@@ -223,6 +227,7 @@ fn ctrl_c_keeps_the_pairs_that_were_measured() {
 
 /// The searches of both targets take turns. They find a load for the pairs that both carry. Lower bounds have no ratio.
 #[test]
+#[measures]
 fn without_a_load_both_load_lines_are_searched_first() {
     let manifest = root().join("targets/stt/lying-server/target.toml");
     let line = format!(

@@ -6,6 +6,7 @@ use crate::support::echo_server::{Manner, start};
 use crate::support::{
     Ended, Plimsoll, ROOMY_SLO, conclusive, manifests, short_phases, undisturbed_beside_another,
 };
+use plimsoll_testing::measures;
 
 const SESSIONS: u64 = 20;
 const MESSAGES_PER_S: u64 = 10;
@@ -27,6 +28,7 @@ fn trial_of(manner: Manner) -> Option<Ended> {
 }
 
 #[test]
+#[measures]
 fn an_honest_echo_server_passes() {
     let ended = conclusive!(trial_of(Manner::Honest));
     ended.expect_code(0);
@@ -46,6 +48,7 @@ fn an_honest_echo_server_passes() {
 }
 
 #[test]
+#[measures]
 fn a_swallowed_message_is_a_lost_frame() {
     let ended = conclusive!(trial_of(Manner::SwallowsEveryTenth));
     ended.expect_code(1);
@@ -61,6 +64,7 @@ fn a_swallowed_message_is_a_lost_frame() {
 }
 
 #[test]
+#[measures]
 fn a_late_echo_fails_by_its_latency_and_nothing_else() {
     let ended = conclusive!(trial_of(Manner::Late(Duration::from_millis(300))));
     ended.expect_code(1);
@@ -73,6 +77,7 @@ fn a_late_echo_fails_by_its_latency_and_nothing_else() {
 }
 
 #[test]
+#[measures]
 fn a_server_is_checked_by_the_dialect_that_it_is_said_to_speak() {
     let url = start(Manner::Honest);
     let check = |line: &str| {

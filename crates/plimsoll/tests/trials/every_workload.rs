@@ -18,6 +18,7 @@ use serde_json::Value;
 
 use crate::support::records::expect_valid;
 use crate::support::{Plimsoll, shared_turn};
+use plimsoll_testing::measures;
 
 const ALL: [&dyn Workload; 7] = [&Stt, &Echo, &Ws, &Http, &Broker, &Voice, &SttReal];
 
@@ -73,6 +74,7 @@ fn flags_for(name: &str) -> &'static str {
 }
 
 #[test]
+#[measures]
 fn every_workload_of_the_command_is_here_and_has_its_flags() {
     let help = Plimsoll::plain(["run", "--help"]).run();
     help.expect_code(0);
@@ -97,6 +99,7 @@ fn every_workload_of_the_command_is_here_and_has_its_flags() {
 }
 
 #[test]
+#[measures]
 fn every_workload_is_measured_kept_and_shown() {
     for workload in ALL {
         let name = workload.about().name;

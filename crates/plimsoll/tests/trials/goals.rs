@@ -9,6 +9,7 @@ use crate::support::manifests::file;
 use crate::support::{
     Ended, Plimsoll, conclusive, median_slo, records, shared_turn, undisturbed_beside_another,
 };
+use plimsoll_testing::measures;
 
 const PHASES: &str = "--ramp 0.2 --warm-up 1 --measured 2 --grace 1.5";
 
@@ -84,6 +85,7 @@ fn outcomes(record: &Value) -> Vec<String> {
 }
 
 #[test]
+#[measures]
 fn a_trial_keeps_its_goals_and_tells_what_became_of_them() {
     let scratch = tempfile::tempdir().expect("a scratch folder");
     let goals = file(scratch.path(), "goals.toml", OF_A_TRIAL);
@@ -136,6 +138,7 @@ fn a_trial_keeps_its_goals_and_tells_what_became_of_them() {
 }
 
 #[test]
+#[measures]
 fn results_without_goals_or_with_others_are_refused() {
     let scratch = tempfile::tempdir().expect("a scratch folder");
     let goals = file(scratch.path(), "goals.toml", OF_A_TRIAL);
@@ -168,6 +171,7 @@ fn results_without_goals_or_with_others_are_refused() {
 }
 
 #[test]
+#[measures]
 fn a_search_has_a_margin_and_cannot_go_on_with_other_goals() {
     let _turn = shared_turn();
     let scratch = tempfile::tempdir().expect("a scratch folder");
@@ -219,6 +223,7 @@ fn a_search_has_a_margin_and_cannot_go_on_with_other_goals() {
 }
 
 #[test]
+#[measures]
 fn goals_that_make_no_sense_are_refused_before_anything_is_measured() {
     let _turn = shared_turn();
     let scratch = tempfile::tempdir().expect("a scratch folder");

@@ -5,11 +5,13 @@ use crate::support;
 use crate::support::{
     Ended, Plimsoll, Trial, conclusive, records, short_phases, undisturbed_beside_another,
 };
+use plimsoll_testing::measures;
 use serde_json::Value;
 
 const FRAMES_PER_S: u64 = 50;
 
 #[test]
+#[measures]
 fn an_honest_server_passes_and_its_result_folder_is_complete() {
     let ended = conclusive!(undisturbed_beside_another(|| {
         let mut call = Plimsoll::measuring(["run", "lying-server", "--sessions", "60"]);
@@ -119,6 +121,7 @@ fn expect_the_fields_of_the_design(trial: &Trial) {
 }
 
 #[test]
+#[measures]
 fn without_nodelay_the_record_says_so() {
     let ended = conclusive!(undisturbed_beside_another(|| {
         let line =
@@ -129,6 +132,7 @@ fn without_nodelay_the_record_says_so() {
 }
 
 #[test]
+#[measures]
 fn a_real_gateway_with_the_real_simulator_and_real_speech_passes() {
     let ended = conclusive!(undisturbed_beside_another(|| {
         let line =

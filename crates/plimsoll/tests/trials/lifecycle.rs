@@ -3,7 +3,7 @@
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use plimsoll_testing::eventually;
+use plimsoll_testing::{eventually, measures};
 
 use crate::support::burners::Burners;
 use crate::support::manifests::{Root, manifest_of};
@@ -15,6 +15,7 @@ use crate::support::{
 const LONG: &str = "--ramp 0.5 --warm-up 1 --measured 30 --grace 2";
 
 #[test]
+#[measures]
 fn ctrl_c_in_the_window_keeps_what_was_measured_and_leaves_nobody_behind() {
     let _turn = shared_turn();
     let line = format!("run rust-axum --sessions 20 {LONG}");
@@ -51,6 +52,7 @@ fn ctrl_c_in_the_window_keeps_what_was_measured_and_leaves_nobody_behind() {
 }
 
 #[test]
+#[measures]
 fn ctrl_c_in_a_search_keeps_its_trials_and_its_bracket() {
     let _turn = shared_turn();
     let line = "find lying-server --start 60 --ramp 0.2 --warm-up 1 --measured 2 --grace 1.5 --slo";
@@ -78,6 +80,7 @@ fn ctrl_c_in_a_search_keeps_its_trials_and_its_bracket() {
 }
 
 #[test]
+#[measures]
 fn json_is_one_document_on_stdout_and_progress_is_on_stderr() {
     let ended = conclusive!(undisturbed_beside_another(|| {
         let line = "run lying-server --sessions 60 --json --ramp 0.2 --warm-up 1 --measured 4";
@@ -119,6 +122,7 @@ fn on_a_terminal(folder: &std::path::Path, no_color: Option<&str>) -> String {
 }
 
 #[test]
+#[measures]
 fn colour_is_for_terminals_and_no_color_is_obeyed() {
     let _turn = shared_turn();
     let line = "run lying-server --sessions 5 --ramp 0 --warm-up 1 --measured 1 --grace 1";
@@ -132,6 +136,7 @@ fn colour_is_for_terminals_and_no_color_is_obeyed() {
 }
 
 #[test]
+#[measures]
 fn a_target_that_ends_at_once_is_told_with_its_last_words() {
     let _turn = shared_turn();
     let root = Root::new().with_shell("quitter", "echo cannot bind: port taken; exit 7");
@@ -146,6 +151,7 @@ fn a_target_that_ends_at_once_is_told_with_its_last_words() {
 
 /// It has the time that its manifest asks for, and no more.
 #[test]
+#[measures]
 fn a_target_that_never_becomes_ready_is_told_with_its_last_words() {
     let manifest = manifest_of("sleeper", "echo warming up; exec sleep 600");
     let manifest = format!("start_timeout_s = 2\n{manifest}");
@@ -171,6 +177,7 @@ fn a_target_that_never_becomes_ready_is_told_with_its_last_words() {
 /// engine's thread. The engine gets a seventh of its core at best and must wait for its turn, some milliseconds each
 /// time. Its frames are late through its own fault, so the trial says nothing about the target.
 #[test]
+#[measures]
 fn a_starved_client_makes_a_trial_invalid_and_never_a_failure() {
     let _turn = turn();
     let line = "run lying-server --sessions 60 --client-cpus 0 --ramp 0.5 --warm-up 3 --measured 6 --grace 3";

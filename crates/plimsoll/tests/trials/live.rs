@@ -15,6 +15,7 @@ use crate::support::echo_server::{Manner, start};
 use crate::support::{Plimsoll, records, shared_turn};
 use plimsoll_core::record::{Live, LiveCommand, Phase};
 use plimsoll_report::read_live;
+use plimsoll_testing::measures;
 use screen::Emulated;
 
 const SESSIONS: u32 = 20;
@@ -41,6 +42,7 @@ fn words(line: &str) -> impl Iterator<Item = &str> {
 }
 
 #[test]
+#[measures]
 fn a_run_is_live_until_it_ends() {
     let _turn = shared_turn();
     let place = tempfile::tempdir().expect("a scratch folder");
@@ -81,6 +83,7 @@ fn a_run_is_live_until_it_ends() {
 }
 
 #[test]
+#[measures]
 fn nothing_is_live_after_ctrl_c_or_a_target_that_does_not_start() {
     let _turn = shared_turn();
     let place = tempfile::tempdir().expect("a scratch folder");
@@ -106,6 +109,7 @@ fn nothing_is_live_after_ctrl_c_or_a_target_that_does_not_start() {
 }
 
 #[test]
+#[measures]
 fn without_live_there_are_lines_only() {
     let _turn = shared_turn();
     let place = tempfile::tempdir().expect("a scratch folder");
@@ -208,6 +212,7 @@ fn assert_terminal_is_as_it_was(lines: &[String]) {
 }
 
 #[test]
+#[measures]
 fn on_a_terminal_there_is_a_view_and_at_the_end_it_is_gone() {
     let _turn = shared_turn();
     let place = tempfile::tempdir().expect("a scratch folder");
@@ -238,6 +243,7 @@ fn on_a_terminal_there_is_a_view_and_at_the_end_it_is_gone() {
 }
 
 #[test]
+#[measures]
 fn ctrl_c_leaves_the_terminal_whole() {
     let _turn = shared_turn();
     let place = tempfile::tempdir().expect("a scratch folder");

@@ -5,7 +5,7 @@ use crate::support::{
     Ended, Plimsoll, built_lying_server, cards_of, conclusive, inconclusive, records, shared_turn,
     turn, undisturbed, undisturbed_beside_another,
 };
-use plimsoll_testing::skipped;
+use plimsoll_testing::{measures, skipped};
 
 const LINE: &str = "--sessions 60 --ramp 0.2 --warm-up 1 --measured 4 --grace 2";
 
@@ -32,6 +32,7 @@ fn can_be_own() -> bool {
 }
 
 #[test]
+#[measures]
 fn a_target_that_is_started_has_a_network_of_its_own() {
     let _turn = turn();
     if !can_be_own() {
@@ -62,6 +63,7 @@ fn a_target_that_is_started_has_a_network_of_its_own() {
 }
 
 #[test]
+#[measures]
 fn on_the_loopback_the_result_says_who_pays() {
     let ended = conclusive!(undisturbed_beside_another(|| run(
         "lying-server --network loopback"
@@ -80,6 +82,7 @@ fn on_the_loopback_the_result_says_who_pays() {
 }
 
 #[test]
+#[measures]
 fn a_server_that_only_its_own_network_reaches_is_named() {
     let _turn = shared_turn();
     if !can_be_own() {
@@ -102,6 +105,7 @@ fn a_server_that_only_its_own_network_reaches_is_named() {
 }
 
 #[test]
+#[measures]
 fn what_cannot_have_a_network_of_its_own_is_refused_in_one_line() {
     let _turn = shared_turn();
     for (words, expected) in [
@@ -124,6 +128,7 @@ fn what_cannot_have_a_network_of_its_own_is_refused_in_one_line() {
 /// a session costs. On the loopback, because behind a card the kernel's thread that receives for the target is charged
 /// to nobody.
 #[test]
+#[measures]
 fn a_core_that_is_never_idle_is_all_charged() {
     let _turn = turn();
     let burns = format!(

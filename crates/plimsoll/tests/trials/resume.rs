@@ -1,6 +1,7 @@
 //! `plimsoll find --resume`: a search that a signal or a crash ended resumes from the trials that were kept.
 
 use crate::support::{Plimsoll, inconclusive, median_slo, records, shared_turn};
+use plimsoll_testing::measures;
 use serde_json::Value;
 
 /// A search with phases as short as the SLO allows.
@@ -17,6 +18,7 @@ fn trials_of(bracket: &Value) -> Vec<String> {
 }
 
 #[test]
+#[measures]
 fn an_interrupted_search_goes_on_where_it_was() {
     let _turn = shared_turn();
     let running = search().start();
@@ -83,6 +85,7 @@ fn an_interrupted_search_goes_on_where_it_was() {
 
 /// A crash leaves no bracket, only the plan and whole trials.
 #[test]
+#[measures]
 fn a_search_that_was_killed_goes_on_from_its_whole_trials() {
     let _turn = shared_turn();
     let running = search().start();
@@ -109,6 +112,7 @@ fn a_search_that_was_killed_goes_on_from_its_whole_trials() {
 }
 
 #[test]
+#[measures]
 fn what_cannot_be_gone_on_with_is_told_in_one_line() {
     let _turn = shared_turn();
     let empty = tempfile::tempdir().expect("a scratch folder");

@@ -2,18 +2,20 @@
 //! target that prints without end does not fill the disk, and one that sends without end does not fill memory. A killed
 //! run leaves nothing to the next one.
 
+use std::cell::Cell;
 use std::io::Write;
 use std::net::{TcpListener, TcpStream};
+use std::panic::AssertUnwindSafe;
 use std::process::Command;
 use std::time::Duration;
 
 use crate::support::manifests::{Root, file, manifest_of_gateway};
 use crate::support::{
-    Plimsoll, ROOMY_SLO, built_lying_server, cards_of, conclusive, records, shared_turn, turn,
-    undisturbed,
+    Plimsoll, ROOMY_SLO, amid_noise, built_lying_server, cards_of, conclusive, disturbed_by,
+    judged, records, shared_turn, turn, undisturbed,
 };
 use plimsoll_host::signals::hangups_are_ignored;
-use plimsoll_testing::{eventually, skipped};
+use plimsoll_testing::{eventually, measures, skipped};
 
 const PHASES: &str = "--ramp 0.2 --warm-up 1 --measured 4 --grace 2";
 
@@ -25,6 +27,7 @@ fn behind(name: &str, line: &str) -> Root {
 }
 
 #[test]
+#[measures]
 fn a_hangup_in_the_window_keeps_what_was_measured() {
     if hangups_are_ignored() {
         skipped!("hangups are ignored here, as under nohup");
@@ -51,6 +54,7 @@ fn a_hangup_in_the_window_keeps_what_was_measured() {
 /// As when an SSH connection breaks: the terminal is gone, so writing to it fails, and the processes on it receive
 /// SIGHUP.
 #[test]
+#[measures]
 fn a_terminal_that_vanishes_costs_nothing_of_what_was_measured() {
     if hangups_are_ignored() {
         skipped!("hangups are ignored here, as under nohup");
@@ -82,6 +86,7 @@ fn a_terminal_that_vanishes_costs_nothing_of_what_was_measured() {
 
 /// The target prints some 80 MB a second, from one second after its start.
 #[test]
+#[measures]
 fn a_target_that_prints_without_end_fills_no_disk() {
     let _turn = turn();
     let prints =
@@ -142,6 +147,7 @@ fn hoard(stream: TcpStream) {
 
 /// 400 sessions would hold 400 MiB between them.
 #[test]
+#[measures]
 fn a_target_that_never_ends_its_messages_does_not_take_the_clients_memory() {
     let _turn = turn();
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
@@ -180,6 +186,7 @@ fn a_target_that_never_ends_its_messages_does_not_take_the_clients_memory() {
 /// A grandchild that left its process group and lost its parent: when Plimsoll is killed, no signal from the kernel
 /// reaches it.
 #[test]
+#[measures]
 fn what_a_killed_run_left_behind_is_gone_after_the_next_start() {
     let _turn = turn();
     let targets = behind("with-a-daemon", "setsid sleep 987 &");
@@ -244,4 +251,32 @@ fn folders_of(group: &str) -> String {
         .output()
         .expect("find runs");
     String::from_utf8_lossy(&found.stdout).into_owned()
+}
+
+/// What `#[measures]` does with a test that fails.
+#[test]
+fn a_failure_is_the_machines_only_if_it_disturbed_the_last_attempt() {
+    let fails = |disturbed: [bool; 2]| {
+        let attempt = Cell::new(0);
+        let test = || {
+            if disturbed[attempt.replace(attempt.get() + 1)] {
+                disturbed_by(vec!["steal".to_owned()]);
+            }
+            panic!("seven is no eight");
+        };
+        std::panic::catch_unwind(AssertUnwindSafe(|| judged(test)))
+    };
+    assert!(
+        fails([false, false]).is_err(),
+        "it failed, and stays failed"
+    );
+    assert!(fails([true, false]).is_err() || amid_noise());
+    let why = fails([true, true])
+        .expect("not failed")
+        .expect_err("inconclusive");
+    assert_eq!(
+        why,
+        "this machine disturbed it (steal), and it said: seven is no eight"
+    );
+    judged(|| disturbed_by(vec!["steal".to_owned()])).expect("one that holds is as good as any");
 }

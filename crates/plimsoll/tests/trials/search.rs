@@ -5,12 +5,14 @@ use crate::support::manifests::Root;
 use crate::support::{
     Plimsoll, Trial, inconclusive, median_slo, records, searched, shared_turn, turn,
 };
+use plimsoll_testing::measures;
 
 const PHASES: &str = "--ramp 0.2 --warm-up 1 --measured 4 --grace 2";
 
 /// A search in which every load passes ends at the highest load that it may try: the answer is "at least". Afterwards
 /// the folder is rendered again, and a damaged trial is named.
 #[test]
+#[measures]
 fn a_search_that_meets_no_limit_says_at_least() {
     let slo = median_slo();
     let line = format!(
@@ -95,6 +97,7 @@ fn a_search_that_meets_no_limit_says_at_least() {
 /// If nothing passes, the search goes down to the lowest load at which 4 s hold 200 answers at one per second, and no
 /// further. It ends there, long before its trials or its time run out, and says what failed and how to try less.
 #[test]
+#[measures]
 fn a_target_that_fails_everywhere_ends_the_search_at_the_least_load() {
     let line = format!("find lying-server --start 110 --max 110 --repeats 3 {PHASES}");
     let (ended, disturbances) = searched(|| {
@@ -134,6 +137,7 @@ fn a_target_that_fails_everywhere_ends_the_search_at_the_least_load() {
 
 /// A load too low for a verdict: a search is refused or starts higher, a trial says so before it begins.
 #[test]
+#[measures]
 fn a_load_too_low_for_a_verdict_is_named_with_the_remedy() {
     let _turn = turn();
     let why = "8 sessions cannot give a verdict by the SLO stt: its percentiles need 200 answers, and 4 s give about 32; use at least 50, or --measured 25";
@@ -174,6 +178,7 @@ fn a_load_too_low_for_a_verdict_is_named_with_the_remedy() {
 
 /// A target that starts once and never again: its one trial is kept, and so is the reason.
 #[test]
+#[measures]
 fn a_target_that_stops_starting_ends_the_search_with_what_is_known() {
     let _turn = shared_turn();
     let lying = support::root().join("targets/stt/lying-server/target/release/lying-server");

@@ -1,11 +1,13 @@
 //! Several SLOs in one search: one set of trials, a load line for each.
 
 use crate::support::{Plimsoll, inconclusive, records, searched, shared_turn};
+use plimsoll_testing::measures;
 use serde_json::Value;
 
 /// The server answers 75 ms after a flush, and each answer of a session comes 30 ms later than the one before. So a
 /// trial's median is well above 100 ms and below 2 s: one SLO holds at every load, the other at none.
 #[test]
+#[measures]
 fn one_set_of_trials_gives_a_load_line_for_each_slo() {
     let folder = tempfile::tempdir().expect("a scratch folder");
     let slo = |name: &str, gates: &str| {
@@ -59,6 +61,7 @@ fn one_set_of_trials_gives_a_load_line_for_each_slo() {
 }
 
 #[test]
+#[measures]
 fn two_slos_of_one_name_are_refused() {
     let _turn = shared_turn();
     let folder = tempfile::tempdir().expect("a scratch folder");

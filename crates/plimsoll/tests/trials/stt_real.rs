@@ -8,6 +8,7 @@ use crate::support::manifests::slo_file;
 use crate::support::mock_stt::MockStt;
 use crate::support::records::Trial;
 use crate::support::{Ended, Plimsoll, root, undisturbed_but_for};
+use plimsoll_testing::measures;
 
 /// What a server must hold however busy the machine is.
 const GATES: &str = "[gates]
@@ -92,6 +93,7 @@ macro_rules! honest {
     ($($test:ident $dialect:literal)*) => {
         $(
             #[test]
+            #[measures]
             fn $test() {
                 expect_honest($dialect);
             }
@@ -115,6 +117,7 @@ macro_rules! faults {
     ($($test:ident $dialect:literal $fault:literal $gate:literal)*) => {
         $(
             #[test]
+            #[measures]
             fn $test() {
                 conclusive!(expect_fault($dialect, $fault, $gate));
             }
@@ -137,6 +140,7 @@ faults! {
 }
 
 #[test]
+#[measures]
 fn refusals_are_counted_by_their_kind() {
     for (dialect, fault, reason) in [
         ("assemblyai", "429", "refused: rate"),
@@ -153,6 +157,7 @@ fn refusals_are_counted_by_their_kind() {
 
 /// Words that are missing without load too: an SLO of the user's finds them.
 #[test]
+#[measures]
 fn lost_words_are_a_word_error_rate() {
     let slo = slo_file("stt-real-wer", "[gates]\nwer_percent = 5\n");
     let ended = conclusive!(trial_with("vosk", &[("FAULT", "lost-word")], &slo, &[]));
@@ -164,6 +169,7 @@ fn lost_words_are_a_word_error_rate() {
 
 /// Growth needs a window of 20 s.
 #[test]
+#[measures]
 fn lag_that_grows_fails_though_nothing_is_lost() {
     let slo = slo_file("stt-real-growth", "[gates]\nlag_growth_ms_per_s = 10\n");
     let mock = MockStt::with(&[("DIALECT", "vosk"), ("FAULT", "growing-lag")]);
@@ -182,6 +188,7 @@ fn lag_that_grows_fails_though_nothing_is_lost() {
 
 /// Nobody waits for ever for an end that does not come: what was said until then counts.
 #[test]
+#[measures]
 fn a_server_that_never_ends_is_named_and_loses_nothing_that_it_said() {
     let fault = expect_fault("deepgram", "no-end", "sessions_without_end");
     let trial = conclusive!(fault);
@@ -191,6 +198,7 @@ fn a_server_that_never_ends_is_named_and_loses_nothing_that_it_said() {
 
 /// The word error rate is compared with that of a run with one session.
 #[test]
+#[measures]
 fn words_that_get_worse_under_load_fail_against_a_baseline() {
     let slo = slo_file("stt-real-words", "[gates]\nwer_excess_points = 3\n");
     let mock = MockStt::with(&[
@@ -223,6 +231,7 @@ fn words_that_get_worse_under_load_fail_against_a_baseline() {
 
 /// A wrong key is one line before anything is measured, and not a failed trial. Other refusals are the server's answer.
 #[test]
+#[measures]
 fn a_wrong_key_is_refused_in_one_line_before_any_trial() {
     let mock = MockStt::with(&[("DIALECT", "vosk"), ("KEY", "canary-right")]);
     let address = &mock.address;
@@ -248,6 +257,7 @@ fn a_wrong_key_is_refused_in_one_line_before_any_trial() {
 
 /// The key goes where the dialect has it, and nowhere else.
 #[test]
+#[measures]
 fn a_right_key_lets_in_and_is_in_no_file() {
     for dialect in ["deepgram", "assemblyai", "moshi"] {
         let mock = MockStt::with(&[("DIALECT", "vosk"), ("KEY", "canary-right")]);
@@ -271,6 +281,7 @@ fn a_right_key_lets_in_and_is_in_no_file() {
 
 /// Whoever may be charged for it is neither searched nor loaded without a word. Nothing is sent to it.
 #[test]
+#[measures]
 fn a_strangers_server_is_neither_searched_nor_loaded() {
     for command in [
         "find",
@@ -290,6 +301,7 @@ fn a_strangers_server_is_neither_searched_nor_loaded() {
 
 /// `check --dialect` tries a server without load. Whether each fault fails the case that names it is in the tests of the crate.
 #[test]
+#[measures]
 fn a_server_is_checked_by_its_dialect() {
     for (fault, code) in [("none", 0), ("silent", 1)] {
         let settings = [("DIALECT", "vosk"), ("FAULT", fault)];
@@ -306,6 +318,7 @@ fn a_server_is_checked_by_its_dialect() {
 
 /// A file describes the same dialect as the one that is built in.
 #[test]
+#[measures]
 fn a_dialect_may_be_described_by_a_file() {
     let mock = MockStt::with(&[("DIALECT", "vosk")]);
     let url = format!("ws://{}", mock.address);

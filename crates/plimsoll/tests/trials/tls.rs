@@ -11,6 +11,7 @@ use crate::support::tls_server::TlsServer;
 use crate::support::{
     Plimsoll, ROOMY_SLO, conclusive, shared_turn, short_phases, undisturbed_beside_another,
 };
+use plimsoll_testing::measures;
 
 /// A server with the files that a call needs.
 struct Bench {
@@ -66,6 +67,7 @@ fn expect_honest(trial: &Trial, tls: &str) {
 }
 
 #[test]
+#[measures]
 fn echo_over_tls_is_measured_like_any_other() {
     for (version, name) in [(&TLS13, "TLS 1.3"), (&TLS12, "TLS 1.2")] {
         let bench = Bench::new(TlsServer::start(&[version]));
@@ -95,6 +97,7 @@ fn echo_over_tls_is_measured_like_any_other() {
 }
 
 #[test]
+#[measures]
 fn without_tls_nothing_of_it_costs() {
     let url = echo_server::start(echo_server::Manner::Honest);
     let files = tempfile::tempdir().expect("a scratch folder");
@@ -116,6 +119,7 @@ fn without_tls_nothing_of_it_costs() {
 
 /// A server that is reached by its address, and has a certificate for its name.
 #[test]
+#[measures]
 fn a_server_is_asked_for_by_another_name_than_that_of_the_url() {
     const NAME: &str = "chat.example";
     let bench = Bench::new(TlsServer::named(NAME));
@@ -147,6 +151,7 @@ fn a_server_is_asked_for_by_another_name_than_that_of_the_url() {
 }
 
 #[test]
+#[measures]
 fn each_test_of_workload_ws_goes_over_tls() {
     let bench = Bench::new(TlsServer::start(&[&TLS13]));
     for line in [
@@ -166,6 +171,7 @@ fn each_test_of_workload_ws_goes_over_tls() {
 }
 
 #[test]
+#[measures]
 fn several_client_processes_use_tls_too() {
     let bench = Bench::new(TlsServer::start(&[&TLS13]));
     // 44 connections for each process.
@@ -180,6 +186,7 @@ fn several_client_processes_use_tls_too() {
 }
 
 #[test]
+#[measures]
 fn a_server_that_is_not_to_be_believed_is_refused_in_one_line() {
     let _turn = shared_turn();
     let bench = Bench::new(TlsServer::start(&[&TLS13]));

@@ -12,6 +12,7 @@ use crate::support::conclusive;
 use crate::support::manifests::slo_file;
 use crate::support::records::Trial;
 use crate::support::{Ended, Plimsoll, built_lying_voice, undisturbed_but_for};
+use plimsoll_testing::measures;
 
 /// What no gateway may do, however busy the machine is.
 const GATES: &str = "[gates]
@@ -69,6 +70,7 @@ fn expect_doubt(ended: &Ended, caveat: &str) {
 }
 
 #[test]
+#[measures]
 fn an_honest_gateway_passes() {
     let ended = conclusive!(lying("none"));
     ended.expect_code(0);
@@ -113,6 +115,7 @@ fn an_honest_gateway_passes() {
 
 /// Fault of a report: nobody asked the mocks. Marks that look right do not help, nor does a count of requests that nobody got.
 #[test]
+#[measures]
 fn a_gateway_that_asks_nobody_cannot_pass() {
     for lie in ["ask_nobody", "forge_marks"] {
         let ended = conclusive!(lying_but_for(&["providers-disagree"], lie));
@@ -121,6 +124,7 @@ fn a_gateway_that_asks_nobody_cannot_pass() {
 }
 
 #[test]
+#[measures]
 fn a_gateway_that_asks_twice_is_doubted() {
     let ended = conclusive!(lying_but_for(
         &["providers-disagree"],
@@ -131,12 +135,14 @@ fn a_gateway_that_asks_twice_is_doubted() {
 
 /// Fault of a report: a 101 counts as success.
 #[test]
+#[measures]
 fn a_gateway_that_only_upgrades_fails() {
     let ended = conclusive!(lying("only_upgrade"));
     expect_gate(&ended, "only_upgrade", "sessions_failed");
 }
 
 #[test]
+#[measures]
 fn results_that_never_come_or_come_twice_are_seen() {
     for (lie, gate) in [
         ("skip_result LIE_EVERY=3", "shortfall"),
@@ -148,6 +154,7 @@ fn results_that_never_come_or_come_twice_are_seen() {
 }
 
 #[test]
+#[measures]
 fn callers_audio_that_is_not_whole_is_seen() {
     for (lie, gate) in [
         ("drop_block LIE_EVERY=200", "blocks_lost"),
@@ -160,6 +167,7 @@ fn callers_audio_that_is_not_whole_is_seen() {
 }
 
 #[test]
+#[measures]
 fn replies_that_are_not_whole_are_seen() {
     for (lie, gate) in [
         ("drop_reply_block LIE_EVERY=200", "content_wrong"),
@@ -173,6 +181,7 @@ fn replies_that_are_not_whole_are_seen() {
 
 /// Fault of a report: a freeze of three seconds is not in its P99.
 #[test]
+#[measures]
 fn a_stall_is_in_the_tail_and_a_delay_is_known() {
     let ended = conclusive!(lying("stall LIE_AFTER_MS=4000 LIE_MS=3000"));
     let trial = ended.sound_trial();
@@ -186,12 +195,14 @@ fn a_stall_is_in_the_tail_and_a_delay_is_known() {
 }
 
 #[test]
+#[measures]
 fn a_wrong_claim_changes_nothing() {
     let ended = conclusive!(lying("wrong_provider_ms LIE_MS=1000"));
     ended.expect_code(0);
 }
 
 #[test]
+#[measures]
 fn a_limit_of_the_gateways_own_is_no_limit_of_its_speed() {
     let lie = "refuse LIE_STATUS=429 LIE_SHARE=0.5";
     let ended = conclusive!(lying_but_for(&["admission-limited"], lie));

@@ -16,6 +16,7 @@ use crate::support::{
     Ended, Plimsoll, ROOMY_SLO, conclusive, root, shared_turn, short_phases, turn,
     undisturbed_beside_another,
 };
+use plimsoll_testing::measures;
 use serde_json::Value;
 
 /// An echo target of this project, which is also the machine's own limit.
@@ -118,6 +119,7 @@ fn honest(line: &str, test: &str, unit: &str) -> Option<Trial> {
 }
 
 #[test]
+#[measures]
 fn ping_of_a_target_with_the_closed_loop_beside_it() {
     let trial = conclusive!(honest(
         "--sessions 40 --period-ms 100 --closed-loop",
@@ -132,6 +134,7 @@ fn ping_of_a_target_with_the_closed_loop_beside_it() {
 }
 
 #[test]
+#[measures]
 fn throughput_of_a_target_is_read_and_processed() {
     let line = "--sessions 2000 --connections 20";
     let trial = conclusive!(honest(line, "throughput", "messages_per_second"));
@@ -142,6 +145,7 @@ fn throughput_of_a_target_is_read_and_processed() {
 }
 
 #[test]
+#[measures]
 fn storm_of_a_target_is_an_arrival_rate() {
     let trial = conclusive!(honest("--sessions 100", "storm", "connections_per_second"));
     assert_eq!(trial.ledger("frames_due"), 100 * 3);
@@ -155,6 +159,7 @@ fn storm_of_a_target_is_an_arrival_rate() {
 }
 
 #[test]
+#[measures]
 fn hold_and_limit_of_a_target_tell_the_memory_of_a_connection() {
     for test in ["hold", "limit"] {
         let trial = conclusive!(honest(
@@ -169,12 +174,14 @@ fn hold_and_limit_of_a_target_tell_the_memory_of_a_connection() {
 }
 
 #[test]
+#[measures]
 fn fanout_of_a_target_counts_every_delivery() {
     let trial = conclusive!(honest("--sessions 10 --rate 20", "fanout", "receivers"));
     assert_eq!(trial.ledger("frames_due"), 10 * 20 * 3);
 }
 
 #[test]
+#[measures]
 fn matrix_of_a_target_has_a_trial_for_each_size() {
     build_target();
     let ended = conclusive!(run(&format!(
@@ -196,6 +203,7 @@ fn matrix_of_a_target_has_a_trial_for_each_size() {
 /// Fault 1: what was written is taken for delivered. The closed loop reports thousands a second for a server that has
 /// answered none.
 #[test]
+#[measures]
 fn a_server_that_discards_has_delivered_nothing() {
     let ended = conclusive!(run_url(
         Manner::Discards,
@@ -214,6 +222,7 @@ fn a_server_that_discards_has_delivered_nothing() {
 /// Fault 2: the server reads, but hands nothing to its application. What was read is still true, so this is reported,
 /// and is no reason for `invalid`.
 #[test]
+#[measures]
 fn a_server_whose_application_has_nothing_is_told_as_unprocessed() {
     let line = "--test throughput --dialect wse --sessions 400 --connections 20";
     let ended = conclusive!(run_url(Manner::WseWithoutApplication, line));
@@ -239,6 +248,7 @@ fn a_server_whose_application_has_nothing_is_told_as_unprocessed() {
 
 /// Fault 3: the formats compared are never decoded by the server. This one reads only JSON.
 #[test]
+#[measures]
 fn formats_that_are_never_decoded_are_opaque() {
     let ended = conclusive!(run_url(
         Manner::Wse,
@@ -263,6 +273,7 @@ fn formats_that_are_never_decoded_are_opaque() {
 /// Fault 4: the next ping waits for the last answer. A server stands still for a second: every ping that was due then
 /// has waited, and the closed loop has hardly sent any.
 #[test]
+#[measures]
 fn a_server_that_stands_still_is_asked_all_the_same() {
     let ended = conclusive!(run_url(
         Manner::StandsStill,
@@ -284,6 +295,7 @@ fn a_server_that_stands_still_is_asked_all_the_same() {
 }
 
 #[test]
+#[measures]
 fn a_late_server_fails_by_its_latency_and_nothing_else() {
     let ended = conclusive!(run_url(
         Manner::Late(Duration::from_millis(300)),
@@ -301,6 +313,7 @@ fn a_late_server_fails_by_its_latency_and_nothing_else() {
 /// Faults 6 and 9: arrivals come by the clock, so a server that accepts ten a second while thirty arrive falls further
 /// and further behind.
 #[test]
+#[measures]
 fn a_server_that_accepts_slowly_is_seen_to() {
     let ended = conclusive!(run_url(
         Manner::AcceptsOneIn(Duration::from_millis(100)),
@@ -318,6 +331,7 @@ fn a_server_that_accepts_slowly_is_seen_to() {
 
 /// Fault 7: failures are only counted. Here each has its own name.
 #[test]
+#[measures]
 fn every_arrival_that_fails_is_classified() {
     let ended = conclusive!(run_url(
         Manner::RefusesByTurns,
@@ -353,6 +367,7 @@ fn every_arrival_that_fails_is_classified() {
 }
 
 #[test]
+#[measures]
 fn a_hub_that_skips_receivers_has_lost_deliveries() {
     let line = "--test fanout --sessions 10 --rate 20";
     let ended = conclusive!(run_url(Manner::HubThatSkips, line));
@@ -365,6 +380,7 @@ fn a_hub_that_skips_receivers_has_lost_deliveries() {
 }
 
 #[test]
+#[measures]
 fn connections_come_from_the_addresses_that_were_asked_for() {
     let server = Server::start(Manner::Echo);
     let ended = conclusive!(run(&format!(
@@ -383,6 +399,7 @@ fn connections_come_from_the_addresses_that_were_asked_for() {
 /// that looks for the end says what ended it: not the client, which takes as many processes as it needs, but the one
 /// process of the target.
 #[test]
+#[measures]
 fn descriptors_that_run_out_are_the_machines() {
     build_target();
     let _turn = turn();
@@ -425,6 +442,7 @@ fn descriptors_that_run_out_are_the_machines() {
 }
 
 #[test]
+#[measures]
 fn a_search_of_a_rate_says_at_least() {
     let _turn = shared_turn();
     let server = Server::start(Manner::Echo);
@@ -466,6 +484,7 @@ fn refused(line: &str, names: &[&str]) {
 }
 
 #[test]
+#[measures]
 fn what_makes_no_sense_is_refused_with_what_does() {
     let _turn = shared_turn();
     let ws = format!("run {TARGET} --workload ws --sessions 5");

@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use crate::support::invocation::Running;
 use crate::support::{Plimsoll, records, shared_turn};
+use plimsoll_testing::measures;
 
 use super::{Door, Fleet};
 
@@ -34,6 +35,7 @@ fn number(value: &Value) -> u64 {
 }
 
 #[test]
+#[measures]
 fn two_agents_are_calibrated_and_the_least_of_them_decides() {
     let fleet = Fleet::new();
     let _turn = shared_turn();
@@ -91,6 +93,7 @@ fn two_agents_are_calibrated_and_the_least_of_them_decides() {
 }
 
 #[test]
+#[measures]
 fn an_agent_that_dies_while_it_calibrates_is_named() {
     let fleet = Fleet::new();
     let _turn = shared_turn();
@@ -109,6 +112,7 @@ fn an_agent_that_dies_while_it_calibrates_is_named() {
 }
 
 #[test]
+#[measures]
 fn a_calibration_that_is_stopped_lets_its_agents_go() {
     let fleet = Fleet::new();
     let _turn = shared_turn();
@@ -121,6 +125,7 @@ fn a_calibration_that_is_stopped_lets_its_agents_go() {
 }
 
 #[test]
+#[measures]
 fn a_calibration_of_agents_that_cannot_be_is_refused_in_one_line() {
     for (line, words) in [
         (
@@ -151,6 +156,7 @@ fn a_calibration_of_agents_that_cannot_be_is_refused_in_one_line() {
 }
 
 #[test]
+#[measures]
 fn a_search_with_agents_begins_with_what_they_can_drive() {
     let fleet = Fleet::new();
     let _turn = shared_turn();

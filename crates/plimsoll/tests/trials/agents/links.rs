@@ -5,6 +5,7 @@ use std::net::{Shutdown, TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
 use crate::support::{conclusive, records, undisturbed_call};
+use plimsoll_testing::measures;
 
 use super::machines::{Machines, tc};
 use super::{Door, Fleet};
@@ -58,6 +59,7 @@ fn delayed(door: &str) -> String {
 }
 
 #[test]
+#[measures]
 fn a_clock_that_is_40_ms_away_one_way_is_a_caveat_and_no_latency() {
     let fleet = Fleet::new();
     let ended = conclusive!(undisturbed_call(&[], || {
@@ -84,6 +86,7 @@ fn a_clock_that_is_40_ms_away_one_way_is_a_caveat_and_no_latency() {
 }
 
 #[test]
+#[measures]
 fn a_control_connection_of_1_mbit_per_s_is_enough() {
     let Some(machines) = Machines::or_skip("s", 4) else {
         return;

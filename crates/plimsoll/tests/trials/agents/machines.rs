@@ -4,7 +4,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use plimsoll_host::isolation::CpuList;
-use plimsoll_testing::skipped;
+use plimsoll_testing::{measures, skipped};
 
 use crate::support::manifests::file;
 use crate::support::{
@@ -190,6 +190,7 @@ fn remove(names: &[String]) {
 }
 
 #[test]
+#[measures]
 fn agents_on_two_machines_measure_a_third() {
     let Some(machines) = Machines::or_skip("a", 4) else {
         return;

@@ -1,6 +1,7 @@
 //! An observer beside a target on another machine: what it measures, and what becomes of a trial without it.
 
 use crate::support::{conclusive, records, shared_turn, undisturbed_call};
+use plimsoll_testing::measures;
 
 use super::Door;
 use super::machines::{Machines, PORT, address};
@@ -17,6 +18,7 @@ fn cpu_us(pid: u32) -> u64 {
 }
 
 #[test]
+#[measures]
 fn what_the_target_uses_is_measured_where_it_runs() {
     let Some(machines) = Machines::or_skip("o", 2) else {
         return;
@@ -59,6 +61,7 @@ fn what_the_target_uses_is_measured_where_it_runs() {
 }
 
 #[test]
+#[measures]
 fn a_trial_that_loses_its_observer_is_invalid() {
     let Some(machines) = Machines::or_skip("p", 4) else {
         return;
@@ -85,6 +88,7 @@ fn a_trial_that_loses_its_observer_is_invalid() {
 }
 
 #[test]
+#[measures]
 fn a_driver_on_the_cores_of_the_target_is_seen() {
     let Some(machines) = Machines::or_skip("q", 3) else {
         return;
@@ -107,6 +111,7 @@ fn a_driver_on_the_cores_of_the_target_is_seen() {
 }
 
 #[test]
+#[measures]
 fn an_observer_in_the_wrong_place_is_told_in_one_line() {
     let Some(machines) = Machines::or_skip("r", 3) else {
         return;

@@ -10,6 +10,7 @@ use crate::support::manifests::{Root, manifest_of_gateway};
 use crate::support::{
     Ended, Plimsoll, built_lying_server, inconclusive, median_slo, records, searched, shared_turn,
 };
+use plimsoll_testing::measures;
 
 use super::Door;
 
@@ -83,6 +84,7 @@ fn expect_two_halves(trial: &Value, sessions: u64) {
 }
 
 #[test]
+#[measures]
 fn one_fleet_drives_the_load_of_all_targets() {
     if CpuList::allowed_to_us().expect("CPUs").as_slice().len() < 2 {
         plimsoll_testing::skipped!("the target and the agents need a CPU each");
@@ -129,6 +131,7 @@ fn one_fleet_drives_the_load_of_all_targets() {
 }
 
 #[test]
+#[measures]
 fn a_ranking_that_agents_cannot_drive_is_refused_before_anyone_waits() {
     let _turn = shared_turn();
     let broker = |name: &str| {

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::support::manifests::file;
+use plimsoll_testing::measures;
 
 /// A trial over a crash, at this level.
 fn replay(fault: &str, level: &str, line: &str) -> Option<Ended> {
@@ -54,6 +55,7 @@ fn expect_crossed(ended: &Ended, crash: &str) -> Trial {
 }
 
 #[test]
+#[measures]
 fn what_is_written_survives_a_kill() {
     for level in ["durable", "ephemeral"] {
         let ended = conclusive!(replay("none", level, ""));
@@ -69,6 +71,7 @@ fn what_is_written_survives_a_kill() {
 
 /// Nobody has read anything when the broker crashes, so all that it confirmed is at stake.
 #[test]
+#[measures]
 fn a_broker_that_keeps_its_messages_in_memory_loses_all_that_it_confirmed() {
     let ended = conclusive!(replay("none", "memory", "--hold-readers --pause-ms 200"));
     ended.expect_code(1);
@@ -86,6 +89,7 @@ fn a_broker_that_keeps_its_messages_in_memory_loses_all_that_it_confirmed() {
 }
 
 #[test]
+#[measures]
 fn held_messages_survive_a_kill() {
     let ended = conclusive!(replay("none", "durable", "--hold-readers"));
     ended.expect_code(0);
@@ -95,6 +99,7 @@ fn held_messages_survive_a_kill() {
 }
 
 #[test]
+#[measures]
 fn a_power_cut_loses_what_was_never_synced_and_nothing_else() {
     if let Some(why) = plimsoll_host::disk::power::why_not() {
         plimsoll_testing::skipped!("{why}");
@@ -121,6 +126,7 @@ fn a_power_cut_loses_what_was_never_synced_and_nothing_else() {
 }
 
 #[test]
+#[measures]
 fn a_broker_that_does_not_come_back_fails_by_name_with_the_end_of_its_log() {
     let program = built_lying_broker().display();
     let line = format!(
@@ -161,6 +167,7 @@ env = {{ HTTP_PORT = "0" }}
 }
 
 #[test]
+#[measures]
 fn what_cannot_crash_is_refused_in_one_line() {
     for (line, told) in [
         ("run lying-broker --crash kill", "--crash"),

@@ -7,10 +7,12 @@ use crate::support::conclusive;
 use crate::support::http_server::built_lying_http;
 use crate::support::manifests::Root;
 use crate::support::records;
+use plimsoll_testing::measures;
 
 /// Fault of the report: p99.9 and maximum were dropped, memory was read before the load only, and the size of an image
 /// counted the JVM. A record without any of these is no record.
 #[test]
+#[measures]
 fn a_record_has_the_whole_tail_and_memory_and_its_files_apart_from_the_runtimes() {
     let ended = conclusive!(lying("none", &format!("{PHASES} --connections 10")));
     let trial = expect_flawless(&ended);
@@ -45,6 +47,7 @@ fn a_record_has_the_whole_tail_and_memory_and_its_files_apart_from_the_runtimes(
 
 /// Fault of the report: a tuned nginx stood beside a Vert.x as installed, and nobody said what had been tuned.
 #[test]
+#[measures]
 fn a_tuned_target_that_does_not_name_its_settings_is_refused() {
     let manifest = |settings: &str| {
         format!(

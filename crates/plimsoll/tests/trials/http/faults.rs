@@ -7,6 +7,7 @@ use super::{
 use crate::support::conclusive;
 use crate::support::http_server::closing_under_requests;
 use crate::support::records::Trial;
+use plimsoll_testing::measures;
 
 /// The share that is struck is exact, but the window's first request is anywhere in it.
 #[track_caller]
@@ -21,6 +22,7 @@ fn expect_one_in_fifty(trial: &Trial, name: &str) {
 /// Fault of the report: errors stayed unseen, because only the latencies of good answers were looked at. These are as
 /// good as ever here.
 #[test]
+#[measures]
 fn one_bad_answer_in_fifty_fails() {
     for (fault, test, name) in [
         ("fast_503", "rate", "http_status 503"),
@@ -38,6 +40,7 @@ fn one_bad_answer_in_fifty_fails() {
 
 /// Its length is right, and so is its status. Of JSON and of sums, it is the answer to another request.
 #[test]
+#[measures]
 fn another_requests_answer_fails() {
     for test in ["rate", "json", "post"] {
         let ended = conclusive!(lying("wrong_body", &format!("{PHASES} --test {test}")));
@@ -50,6 +53,7 @@ fn another_requests_answer_fails() {
 }
 
 #[test]
+#[measures]
 fn an_answer_that_never_comes_is_lost() {
     let ended = conclusive!(lying("drop", TIMED_OUT));
     ended.expect_code(1);
@@ -63,6 +67,7 @@ fn an_answer_that_never_comes_is_lost() {
 }
 
 #[test]
+#[measures]
 fn an_answer_that_nobody_asked_for_fails() {
     let ended = conclusive!(lying("extra_answer", PHASES));
     ended.expect_code(1);
@@ -77,6 +82,7 @@ fn an_answer_that_nobody_asked_for_fails() {
 /// Fault of the report: a warm-up that failed was ignored. This server is ready, and then answers nothing. The trial ends
 /// with the warm-up. A window of a minute would show nothing more.
 #[test]
+#[measures]
 fn a_warm_up_without_an_answer_ends_the_trial() {
     let phases = "--ramp 0.2 --warm-up 2 --measured 60 --grace 5";
     // It answers its first `GET /`, whoever asks.
@@ -103,6 +109,7 @@ fn a_warm_up_without_an_answer_ends_the_trial() {
 /// The same with a warm-up that is too short to tell, so the window is measured. The first requests time out; the others,
 /// which are those of the window, never find a free connection.
 #[test]
+#[measures]
 fn a_server_that_is_dead_fails() {
     let ended = conclusive!(lying("dead", TIMED_OUT));
     ended.expect_code(1);
@@ -119,6 +126,7 @@ fn a_server_that_is_dead_fails() {
 
 /// It ends 3 s after it was started, which is in the window. What waits for a connection from then on is lost.
 #[test]
+#[measures]
 fn a_server_that_dies_fails() {
     let later = TIMED_OUT.replace("--warm-up 0.5", "--warm-up 1.5");
     let ended = conclusive!(lying("dies DIE_AFTER_S=3", &later));
@@ -143,6 +151,7 @@ fn a_server_that_dies_fails() {
 
 /// Idle connections may be closed at any time. The client opens them again.
 #[test]
+#[measures]
 fn a_server_that_closes_idle_connections_is_not_charged() {
     let ended = conclusive!(lying("close_early CLOSE_AFTER=10", PHASES));
     let trial = expect_flawless(&ended);
@@ -156,6 +165,7 @@ fn a_server_that_closes_idle_connections_is_not_charged() {
 
 /// If a request meets the close, a GET is asked once more. A POST may have been done, so that would be wrong.
 #[test]
+#[measures]
 fn what_meets_a_close_is_asked_again_if_it_may_be() {
     let url = closing_under_requests(10);
     let ended = conclusive!(at_url(&url, &format!("{PHASES} --connections 20")));

@@ -13,8 +13,10 @@ use crate::support::records::{self, Trial};
 use crate::support::{
     Plimsoll, conclusive, inconclusive, searched, shared_turn, undisturbed_beside_another,
 };
+use plimsoll_testing::measures;
 
 #[test]
+#[measures]
 fn an_honest_server_passes_each_test() {
     for test in ["rate --body-bytes 4096", "post", "json --headers browser"] {
         let ended = conclusive!(lying("none", &format!("{PHASES} --test {test}")));
@@ -49,6 +51,7 @@ fn expect_start_and_memory(trial: &Trial) {
 /// request, and some on which it asks nothing. Of these there are as many for 10 connections as for 60, and for a
 /// connection per request.
 #[test]
+#[measures]
 fn the_server_accepts_as_many_connections_as_the_client_opens() {
     let server = Lying::honest();
     let counters = || {
@@ -86,6 +89,7 @@ fn the_server_accepts_as_many_connections_as_the_client_opens() {
 }
 
 #[test]
+#[measures]
 fn http_2_is_answered_as_http_1_is() {
     built_epoll_http();
     // The bodies are longer than the window of 64 KiB - 1 that a connection of HTTP/2 begins with, and all of its
@@ -109,6 +113,7 @@ fn http_2_is_answered_as_http_1_is() {
 /// What wrk would say stands beside the result, and is in no account of it. The same server is too slow for the load,
 /// which a closed loop can't show.
 #[test]
+#[measures]
 fn a_closed_loop_decides_nothing() {
     let line = format!("{PHASES} --connections 10 --closed-loop");
     let ended = conclusive!(lying("none", &line));
@@ -136,6 +141,7 @@ fn a_closed_loop_decides_nothing() {
 }
 
 #[test]
+#[measures]
 fn the_content_of_any_server_is_checked_if_it_is_said() {
     let server = Lying::honest();
     let files = tempfile::tempdir().expect("a scratch folder");
@@ -163,6 +169,7 @@ fn the_content_of_any_server_is_checked_if_it_is_said() {
 
 /// Each answer takes 15 ms: more than `http-strict` allows, and less than `http-tolerant` does.
 #[test]
+#[measures]
 fn both_slos_come_from_one_set_of_trials() {
     built_lying_http();
     let phases = "--workload http --ramp 0.2 --warm-up 0.5 --measured 2 --grace 1";
@@ -207,6 +214,7 @@ fn both_slos_come_from_one_set_of_trials() {
 }
 
 #[test]
+#[measures]
 fn a_matrix_has_a_trial_for_each_size() {
     built_lying_http();
     let _turn = shared_turn();

@@ -4,6 +4,7 @@ use super::{PHASES, call, count, expect_sound, with_fault};
 use crate::support::burners::expect_starved_client;
 use crate::support::http_server::built_lying_http;
 use crate::support::{Ended, attempts, conclusive, inconclusive, or_inconclusive, turn};
+use plimsoll_testing::measures;
 
 /// One trial at a time; the caller has the turn.
 fn alone(fault: &str, line: &str) -> Option<Ended> {
@@ -13,6 +14,7 @@ fn alone(fault: &str, line: &str) -> Option<Ended> {
 
 /// Fault of the report: a timer of 1 ms, by which every median was 0.9 to 1.2 ms, whatever the server.
 #[test]
+#[measures]
 fn a_server_that_takes_300_us_is_seen_to_unless_the_client_has_a_tick() {
     built_lying_http();
     let _turn = turn();
@@ -48,6 +50,7 @@ fn a_server_that_takes_300_us_is_seen_to_unless_the_client_has_a_tick() {
 /// Fault of the report: at most 100 requests are asked of a server that stands still, so the worst second looks like
 /// the best. Here it stands still for 300 ms of each 1.5 s, while 1,000 a second are due.
 #[test]
+#[measures]
 fn a_server_that_stops_is_asked_all_the_same() {
     const STOP_MS: f64 = 300.0;
     const EVERY_MS: f64 = 1_500.0;
@@ -90,6 +93,7 @@ fn a_server_that_stops_is_asked_all_the_same() {
 }
 
 #[test]
+#[measures]
 fn a_starved_client_is_invalid() {
     built_lying_http();
     let line = "run lying-http --sessions 12000 --client-cpus 0 --target-cpus 1 --ramp 0.2 --warm-up 0.5 --measured 4.6 --grace 1";
@@ -98,6 +102,7 @@ fn a_starved_client_is_invalid() {
 
 /// Fault of the report: client and server ran on other cores than they were pinned to.
 #[test]
+#[measures]
 fn shared_cores_are_invalid() {
     built_lying_http();
     let _turn = turn();

@@ -5,9 +5,11 @@ use serde_json::{Value, json};
 use super::{PHASES, expect_flawless, lying};
 use crate::compare::{compare_folders, copy};
 use crate::support::conclusive;
+use plimsoll_testing::measures;
 
 /// Other routes, protocols and pacings are other measurements. Each time, one condition of a real trial is changed.
 #[test]
+#[measures]
 fn unlike_routes_protocols_and_pacings_are_not_compared() {
     let ended = conclusive!(lying("none", &format!("{PHASES} --connections 10")));
     let trial = expect_flawless(&ended);

@@ -12,6 +12,7 @@ use std::process::{Command, Stdio};
 use crate::support;
 use crate::support::manifests::{Root, file};
 use crate::support::{Ended, Plimsoll, shared_turn, short_phases};
+use plimsoll_testing::measures;
 
 /// What every canary begins with.
 const CANARY: &str = "canary7c1f";
@@ -103,6 +104,7 @@ fn expect_clean(ended: &Ended, files_at_least: usize) {
 
 /// Not a test of anything: the manifest below starts this as its target.
 #[test]
+#[measures]
 fn the_target_of_a_trial() {
     if std::env::var_os(parrot::IS_TARGET).is_some() {
         parrot::be_the_target();
@@ -135,6 +137,7 @@ command = [{program:?}, "--exact", "secrets::the_target_of_a_trial", "--nocaptur
 }
 
 #[test]
+#[measures]
 fn a_server_that_runs_already() {
     let _turn = shared_turn();
     let aviary = Aviary::new();
@@ -230,6 +233,7 @@ fn pages_of(results: &Path) -> usize {
 }
 
 #[test]
+#[measures]
 fn a_target_that_tells_whatever_it_knows() {
     let _turn = shared_turn();
     let (aviary, root) = (Aviary::new(), parrots());
@@ -261,6 +265,7 @@ fn a_target_that_tells_whatever_it_knows() {
 }
 
 #[test]
+#[measures]
 fn two_targets_held_against_each_other() {
     let _turn = shared_turn();
     let (aviary, root) = (Aviary::new(), parrots());
@@ -279,6 +284,7 @@ fn two_targets_held_against_each_other() {
 }
 
 #[test]
+#[measures]
 fn a_search_asks_for_its_secrets_again() {
     let _turn = shared_turn();
     let aviary = Aviary::new();
@@ -352,6 +358,7 @@ fn a_search_asks_for_its_secrets_again() {
 
 /// Tokens are signed with the user's secret, and several client processes receive them.
 #[test]
+#[measures]
 fn a_token_secret_and_several_client_processes() {
     let _turn = shared_turn();
     let aviary = Aviary::new();
@@ -388,6 +395,7 @@ fn a_token_secret_and_several_client_processes() {
 }
 
 #[test]
+#[measures]
 fn a_check_keeps_its_token() {
     let _turn = shared_turn();
     let (address, heard) = parrot::start();
@@ -406,6 +414,7 @@ fn a_check_keeps_its_token() {
 }
 
 #[test]
+#[measures]
 fn what_is_refused_is_not_repeated() {
     let _turn = shared_turn();
     let aviary = Aviary::new();
@@ -463,6 +472,7 @@ fn what_is_refused_is_not_repeated() {
 
 /// A folder that somebody else made, or that was changed, starts nothing without notice.
 #[test]
+#[measures]
 fn a_strangers_search_starts_nothing_by_itself() {
     let _turn = shared_turn();
     let place = tempfile::tempdir().expect("a scratch folder");

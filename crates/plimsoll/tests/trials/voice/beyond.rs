@@ -5,9 +5,11 @@ use crate::support::manifests::Root;
 use crate::support::records::{self, Trial};
 use crate::support::{Plimsoll, built_lying_voice, searched, undisturbed_but_for};
 use crate::support::{conclusive, inconclusive};
+use plimsoll_testing::measures;
 
 /// Faults of a report: rates include the drain, and counters all stages.
 #[test]
+#[measures]
 fn each_stage_is_a_trial_with_its_own_window_and_its_own_sums() {
     built_lying_voice();
     let ended = conclusive!(undisturbed_but_for(&[], || {
@@ -58,6 +60,7 @@ fn each_stage_is_a_trial_with_its_own_window_and_its_own_sums() {
 }
 
 #[test]
+#[measures]
 fn a_list_of_stages_is_read_or_refused_in_one_line() {
     for (line, words) in [
         ("--test stages --stages 5x10,20", "`20` is no stage"),
@@ -91,6 +94,7 @@ fn a_list_of_stages_is_read_or_refused_in_one_line() {
 
 /// A gateway that lets eight callers in carries eight. A ninth is shut out, which is more than 5 % of nine: the collapse.
 #[test]
+#[measures]
 fn a_search_goes_on_beyond_the_load_line_to_the_collapse() {
     let line = format!("MAX_SESSIONS=8 exec {}", built_lying_voice().display());
     let manifest = format!(

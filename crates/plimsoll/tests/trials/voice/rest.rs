@@ -5,6 +5,7 @@ use crate::support::conclusive;
 use crate::support::manifests::slo_file;
 use crate::support::records::Trial;
 use crate::support::{Ended, Plimsoll, built, built_lying_voice, undisturbed_but_for};
+use plimsoll_testing::measures;
 
 /// What no gateway may do to a REST client.
 const REST_GATES: &str = "[gates]
@@ -51,6 +52,7 @@ fn requests(trial: &Trial, kind: &str) -> serde_json::Value {
 }
 
 #[test]
+#[measures]
 fn each_test_with_rest_clients_has_whole_requests_and_no_fault_of_its_own() {
     built("voice/rust-axum-voice");
     for (test, unit, kinds) in [
@@ -105,6 +107,7 @@ fn each_test_with_rest_clients_has_whole_requests_and_no_fault_of_its_own() {
 
 /// Faults of a report: a status below 500 was a success, and bodies without required fields were.
 #[test]
+#[measures]
 fn a_wrong_body_is_no_success() {
     for (test, gate) in [("rest", "content_wrong"), ("speak", "content_wrong")] {
         let ended = conclusive!(lying_to_rest(test, "bare_200"));
@@ -119,6 +122,7 @@ fn a_wrong_body_is_no_success() {
 }
 
 #[test]
+#[measures]
 fn replies_over_http_that_are_not_whole_are_seen() {
     for (lie, gate) in [
         ("cut_reply LIE_EVERY=3", "content_wrong"),
@@ -137,6 +141,7 @@ fn replies_over_http_that_are_not_whole_are_seen() {
 }
 
 #[test]
+#[measures]
 fn a_delay_of_replies_over_http_is_known() {
     let ended = conclusive!(lying_to_rest("speak", "late_replies LIE_MS=400"));
     let trial = ended.sound_trial();

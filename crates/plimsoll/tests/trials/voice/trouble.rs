@@ -3,6 +3,7 @@
 use super::*;
 use crate::support::manifests::file;
 use crate::support::{built, undisturbed_call};
+use plimsoll_testing::measures;
 
 /// [`GATES`], and the turns must be good again in time.
 fn gates_of_a_restart() -> &'static str {
@@ -51,6 +52,7 @@ command = ["sh", "-c", {shell:?}]
 }
 
 #[test]
+#[measures]
 fn slow_callers_are_counted_apart_and_the_gates_are_of_the_others() {
     let phases = "--ramp 0.5 --warm-up 1.5 --measured 8 --grace 7";
     let ended = conclusive!(run(&format!("--test slow --sessions 20 {phases}"), gates()));
@@ -73,6 +75,7 @@ const FEW_GAPS: f64 = 0.3;
 
 /// The gates are of those who read. One writer for all callers lets them wait for the one who does not.
 #[test]
+#[measures]
 fn a_slow_caller_who_holds_up_the_others_fails_the_gateway() {
     let gates = format!("{GATES}turns_with_gap = {FEW_GAPS}\n");
     let slo = slo_file("voice-slow", &gates);
@@ -94,6 +97,7 @@ fn a_slow_caller_who_holds_up_the_others_fails_the_gateway() {
 }
 
 #[test]
+#[measures]
 fn callers_who_skip_silence_change_no_account() {
     let line = format!("--silence skip {PHASES}");
     let ended = conclusive!(run(&line, gates()));
@@ -114,6 +118,7 @@ const RESTART: &str =
     "--test faults --fault restart --sessions 12 --ramp 0.5 --warm-up 1.5 --measured 20 --grace 5";
 
 #[test]
+#[measures]
 fn callers_come_back_after_a_restart() {
     let ended = conclusive!(run(RESTART, gates_of_a_restart()));
     ended.expect_code(0);
@@ -132,6 +137,7 @@ fn callers_come_back_after_a_restart() {
 }
 
 #[test]
+#[measures]
 fn a_gateway_that_does_not_come_back_fails_by_name() {
     built_lying_voice();
     let once = "[ ! -e FOLDER/once ] || { echo no second life >&2; exit 9; }; touch FOLDER/once; exec PROGRAM";
@@ -150,6 +156,7 @@ fn a_gateway_that_does_not_come_back_fails_by_name() {
 }
 
 #[test]
+#[measures]
 fn a_gateway_that_is_full_is_limited_by_its_admission() {
     built_lying_voice();
     let ended = conclusive!(undisturbed_call(&[], || of_a_gateway(
@@ -167,6 +174,7 @@ fn a_gateway_that_is_full_is_limited_by_its_admission() {
 }
 
 #[test]
+#[measures]
 fn a_gateway_that_reports_more_requests_than_it_made_is_doubted() {
     let ended = conclusive!(lying_but_for(
         &["providers-disagree"],
@@ -178,6 +186,7 @@ fn a_gateway_that_reports_more_requests_than_it_made_is_doubted() {
 }
 
 #[test]
+#[measures]
 fn what_cannot_show_anything_is_refused_in_one_line() {
     for (line, told) in [
         (

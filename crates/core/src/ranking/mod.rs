@@ -2,8 +2,9 @@
 //! ranked.
 
 use crate::caveat::{Caveat, Doubt};
+use crate::comparison::{edge_of, load_line_ratio};
 use crate::latency::Dual;
-use crate::record::{Bracket, CostAtLoad, RankedTarget, Trial, Verdict};
+use crate::record::{Bracket, CostAccount, CostAtLoad, RankedTarget, Trial, Verdict};
 use crate::schedule::mix;
 use crate::stats::{Mean, Ratio};
 
@@ -91,15 +92,18 @@ pub fn cost_at_load(trials: &[(Trial, String)]) -> Option<CostAtLoad> {
     let cores = counted
         .iter()
         .filter_map(|(_, resources, ..)| resources.core_us_per_session_second);
+    let cores: Vec<f64> = cores.collect();
     let latency = |of: fn(&Dual) -> Option<f64>| {
         let newest = counted.iter().map(|(trial, ..)| &trial.latency.newest);
         mean(&newest.filter_map(of).collect::<Vec<_>>())
     };
     Some(CostAtLoad {
         cpu_us_per_session_second: mean(&costs)?,
-        core_us_per_session_second: mean(&cores.collect::<Vec<_>>()),
+        core_us_per_session_second: mean(&cores),
         low: costs.iter().copied().reduce(f64::min)?,
         high: costs.iter().copied().reduce(f64::max)?,
+        core_low: cores.iter().copied().reduce(f64::min),
+        core_high: cores.iter().copied().reduce(f64::max),
         rss_bytes_per_session: mean(&memory.collect::<Vec<_>>()),
         newest_p95_ms: latency(|newest| newest.from_schedule.p95_ms),
         newest_p99_ms: latency(|newest| newest.from_schedule.p99_ms),
@@ -167,26 +171,36 @@ pub struct FrameworkCost<'a> {
 }
 
 impl FrameworkCost<'_> {
-    /// The framework's edge as a share of the tuned one's. Its interval is that of the two ends that lie furthest apart,
-    /// so it is wider than need be. `None` if one of them has no edge, or no upper end.
+    /// The framework's edge as a share of the tuned one's. The interval has the confidence of its edge's own. `None` if
+    /// the trials do not bound both edges from both sides.
     #[must_use]
     pub fn edge(&self) -> Option<Ratio> {
-        let (framework, tuned) = (self.framework.bracket.edge?, self.tuned.bracket.edge?);
-        ratio(
-            (framework.value, framework.low, framework.high?),
-            (tuned.value, tuned.low, tuned.high?),
+        let of = |row: &RankedTarget| edge_of(&row.bracket.evidence);
+        let (tuned, framework) = (of(self.tuned)?, of(self.framework)?);
+        let bracket = &self.framework.bracket;
+        load_line_ratio(
+            |q| tuned.quantile(q),
+            |q| framework.quantile(q),
+            bracket.edge?.confidence,
+            bracket.seed,
         )
     }
 
-    /// CPU time per unit of load with the framework, as a multiple of the tuned one's, at the common load. The interval
-    /// is that of the trials that lie furthest apart.
+    /// CPU time per unit of load with the framework, as a multiple of the tuned one's, at the common load. It is the busy
+    /// time of their cores if both have it. The interval is that of the trials that lie furthest apart.
     #[must_use]
-    pub fn cpu(&self) -> Option<Ratio> {
-        let cost = |row: &RankedTarget| {
-            let cost = row.at_common_load.as_ref()?;
-            Some((cost.cpu_us_per_session_second, cost.low, cost.high))
+    pub fn cpu(&self) -> Option<(CostAccount, Ratio)> {
+        let above = self.framework.at_common_load.as_ref()?;
+        let below = self.tuned.at_common_load.as_ref()?;
+        let charged = |cost: &CostAtLoad| (cost.cpu_us_per_session_second, cost.low, cost.high);
+        let core = |cost: &CostAtLoad| {
+            let mean = cost.core_us_per_session_second?;
+            Some((mean, cost.core_low?, cost.core_high?))
         };
-        ratio(cost(self.framework)?, cost(self.tuned)?)
+        match core(above).zip(core(below)) {
+            Some((above, below)) => Some((CostAccount::Core, ratio(above, below)?)),
+            None => Some((CostAccount::Charged, ratio(charged(above), charged(below))?)),
+        }
     }
 }
 

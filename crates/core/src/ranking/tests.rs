@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::profile::Length;
-use crate::record::{Edge, LoadUnit, SCHEMA_VERSION, Target};
+use crate::record::{Edge, LoadClass, LoadEvidence, LoadUnit, SCHEMA_VERSION, Target};
 
 pub(crate) fn bracket(
     name: &str,
@@ -119,13 +119,73 @@ fn gateways_as_frameworks_have_them_come_first_and_have_places_of_their_own() {
 
     let costs = framework_costs(&rows);
     assert_eq!(costs.len(), 1);
-    let edge = costs[0].edge().expect("two edges");
-    assert_eq!(edge.value, 0.5);
-    assert_eq!(edge.low, 190.0 / 410.0);
-    assert_eq!(edge.high, 210.0 / 390.0);
-    assert_eq!(costs[0].cpu().expect("two costs").value, 1.5);
-    rows[2].bracket.edge.as_mut().expect("an edge").high = None;
-    assert!(framework_costs(&rows)[0].edge().is_none());
+    assert_eq!(costs[0].edge(), None, "no trials are known");
+    let (account, ratio) = costs[0].cpu().expect("two costs");
+    assert_eq!((account, ratio.value), (CostAccount::Charged, 1.5));
+}
+
+#[test]
+fn what_a_framework_costs_is_told_from_the_trials_of_both() {
+    let searched = |name: &str, edge: u32, core_us: [f64; 2]| {
+        let mut row = row(name, Some(edge), Some((0.0, f64::from(edge), 0.0)));
+        row.bracket.evidence = vec![
+            evidence(edge - edge / 20, 3, 0),
+            evidence(edge + edge / 20, 0, 3),
+        ];
+        let trials = core_us.map(|core_us| {
+            let mut trial = trial(Verdict::Pass, Some(100.0));
+            let resources = trial.target_resources.as_mut().expect("some");
+            resources.core_us_per_session_second = Some(core_us);
+            (trial, "trial-001.json".to_owned())
+        });
+        row.at_common_load = cost_at_load(&trials);
+        row
+    };
+    let mut rows = [
+        searched("framework", 200, [180.0, 220.0]),
+        searched("tuned", 400, [90.0, 110.0]),
+    ];
+    rows[0].tuned = Some("tuned".to_owned());
+    let costs = framework_costs(&rows);
+    let edge = costs[0].edge().expect("both are bounded");
+    assert!((edge.value - 0.5).abs() < 0.01, "{edge:?}");
+    // It is narrower than the two ends that lie furthest apart.
+    let end = |row: &RankedTarget, share: f64| {
+        let edge = edge_of(&row.bracket.evidence).expect("bounded");
+        edge.quantile(share)
+    };
+    assert!(
+        edge.low > end(&rows[0], 0.025) / end(&rows[1], 0.975),
+        "{edge:?}"
+    );
+    assert!(
+        edge.high < end(&rows[0], 0.975) / end(&rows[1], 0.025),
+        "{edge:?}"
+    );
+    let (account, cpu) = costs[0].cpu().expect("two costs");
+    let (low, high) = (180.0 / 110.0, 220.0 / 90.0);
+    let expected = Ratio {
+        value: 2.0,
+        low,
+        high,
+    };
+    assert_eq!((account, cpu), (CostAccount::Core, expected));
+
+    rows[1].bracket.evidence.pop();
+    assert_eq!(framework_costs(&rows)[0].edge(), None, "nothing failed");
+}
+
+/// So many full trials at a load.
+fn evidence(sessions: u32, passed: u32, failed: u32) -> LoadEvidence {
+    LoadEvidence {
+        sessions,
+        passed,
+        failed,
+        short_passed: 0,
+        short_failed: 0,
+        invalid: 0,
+        class: LoadClass::Undecided,
+    }
 }
 
 #[test]

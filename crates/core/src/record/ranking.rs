@@ -79,6 +79,12 @@ pub struct CostAtLoad {
     pub low: f64,
     /// The highest `cpu_us_per_session_second` of these trials.
     pub high: f64,
+    /// The lowest `core_us_per_session_second` of these trials.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub core_low: Option<f64>,
+    /// The highest `core_us_per_session_second` of these trials.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub core_high: Option<f64>,
     /// Resident memory per session: mean.
     pub rss_bytes_per_session: Option<f64>,
     /// Newest-frame latency, 95th percentile from the schedule: mean.

@@ -65,8 +65,10 @@ impl Staged {
             (_, Some(companion)) => Some(companion.url()),
             _ => None,
         };
-        let companions = conditions.plan.workload().companions();
-        let of_back_end = companions
+        let workload = conditions.plan.workload();
+        let contract = workload.about().contract;
+        let of_back_end = workload
+            .companions()
             .zip(back_end)
             .map_or_else(Vec::new, |(companions, url)| companions.told(url));
         match subject {
@@ -91,12 +93,7 @@ impl Staged {
                 Ok(Self {
                     url: TargetUrl::at(at.load(), &conditions.plan.told().path),
                     http_host: at.http().to_string(),
-                    target: told_of(
-                        manifest,
-                        conditions.plan.workload().about().contract,
-                        &started.child,
-                        &secrets,
-                    ),
+                    target: told_of(manifest, contract, &started.child, &secrets),
                     companion,
                     secrets,
                     memory_idle: memory_of(&started.source()),
@@ -119,7 +116,7 @@ impl Staged {
                     target: Target {
                         name: url.text.clone(),
                         tier: "url".to_owned(),
-                        contract: conditions.plan.workload().about().contract,
+                        contract,
                         ..Target::default()
                     },
                     companion,

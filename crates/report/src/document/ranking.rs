@@ -98,7 +98,7 @@ fn caption(ranking: &Ranking) -> String {
 
 /// Each target of tier `framework` beside the tuned one; `None` if no such two were measured.
 fn what_frameworks_cost(ranking: &Ranking) -> Option<Table> {
-    let caption = "What the framework costs, beside the tuned target on the same runtime; in brackets the two ends that lie furthest apart";
+    let caption = "What the framework costs, beside the tuned target on the same runtime";
     let mut table = Table::new(caption, say::framework_heads(ranking)).hooked("framework-costs");
     for cost in framework_costs(&ranking.rows) {
         table.row(say::framework_cost(&cost));

@@ -1,7 +1,7 @@
 //! A ranking in words, so that every renderer says the same.
 
 use plimsoll_core::ranking::{FrameworkCost, places};
-use plimsoll_core::record::{CostAtLoad, RankedTarget, Ranking, Tail};
+use plimsoll_core::record::{CostAccount, CostAtLoad, RankedTarget, Ranking, Tail};
 
 use super::{UNKNOWN, bytes, count, maybe, ms, number, plain, us};
 use crate::facts;
@@ -126,11 +126,15 @@ fn lines_of_code(row: &RankedTarget) -> String {
 #[must_use]
 pub fn framework_cost(cost: &FrameworkCost<'_>) -> [String; 5] {
     let ratio = |ratio: Option<_>| ratio.map_or_else(|| UNKNOWN.to_owned(), |of| facts::ratio(&of));
+    let cpu = match cost.cpu() {
+        Some((CostAccount::Core, of)) => format!("{}, its cores", facts::ratio(&of)),
+        charged => ratio(charged.map(|(_, of)| of)),
+    };
     [
         super::target(&cost.framework.bracket.target),
         super::target(&cost.tuned.bracket.target),
         ratio(cost.edge()),
-        ratio(cost.cpu()),
+        cpu,
         format!(
             "{} and {}",
             lines_of_code(cost.framework),

@@ -2,7 +2,8 @@
 
 use plimsoll_core::caveat::{Caveat, Doubt};
 use plimsoll_core::record::{
-    Bracket, CostAtLoad, Edge, LeftOut, LoadUnit, RankedTarget, Ranking, SCHEMA_VERSION, Target,
+    Bracket, CostAtLoad, Edge, LeftOut, LoadClass, LoadEvidence, LoadUnit, RankedTarget, Ranking,
+    SCHEMA_VERSION, Target,
 };
 
 use super::{find, target};
@@ -13,6 +14,8 @@ fn at_common_load(cost_us: f64) -> CostAtLoad {
         core_us_per_session_second: None,
         low: cost_us * 0.97,
         high: cost_us * 1.05,
+        core_low: None,
+        core_high: None,
         rss_bytes_per_session: Some(48_200.0),
         newest_p95_ms: Some(140.0),
         newest_p99_ms: Some(170.0),
@@ -20,6 +23,27 @@ fn at_common_load(cost_us: f64) -> CostAtLoad {
         trials: vec!["trial-011.json".to_owned(), "trial-012.json".to_owned()],
         left_out: u32::from(cost_us > 500.0),
     }
+}
+
+/// What was tried at the two ends of an interval: as trials go, two passes and two fails.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "loads of an example"
+)]
+fn around(edge: Edge) -> Vec<LoadEvidence> {
+    let load = |sessions: f64, passed, failed, class| LoadEvidence {
+        sessions: sessions as u32,
+        passed,
+        failed,
+        short_passed: 0,
+        short_failed: 0,
+        invalid: 0,
+        class,
+    };
+    let passing = load(edge.low, 2, 0, LoadClass::Passing);
+    let failing = edge.high.map(|high| load(high, 0, 2, LoadClass::Failing));
+    std::iter::once(passing).chain(failing).collect()
 }
 
 /// A target by itself.
@@ -40,7 +64,7 @@ fn row(
         sessions_per_vcpu: confirmed.map(f64::from),
         edge,
         trials: Vec::new(),
-        evidence: Vec::new(),
+        evidence: edge.map_or_else(Vec::new, around),
         cost_curve: Vec::new(),
         ..find().bracket
     };

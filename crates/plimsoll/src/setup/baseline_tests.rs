@@ -169,13 +169,32 @@ impl Rig {
     }
 }
 
+/// A search that has just run its baseline; `None` if the machine disturbed it three times, which is reported.
+fn begun(flags: &str) -> Option<(Rig, Conditions, record::Baseline)> {
+    for _ in 0..3 {
+        let rig = Rig::new(flags);
+        let (conditions, record) = rig.before_search(None);
+        if !is_disturbed(&record) {
+            return Some((rig, conditions, record));
+        }
+    }
+    plimsoll_testing::skipped!("inconclusive: this machine disturbed each baseline");
+    None
+}
+
+fn is_disturbed(record: &record::Baseline) -> bool {
+    let why = record.not_used.as_deref();
+    why.is_some_and(|why| why.starts_with("the baseline is invalid"))
+}
+
 const LONG_AGO: &str = "2026-01-01T00:00:00Z";
 const LATER: &str = "9999-01-01T00:00:00Z";
 
 #[test]
 fn a_search_is_compared_with_a_baseline_that_it_runs_once() {
-    let mut rig = Rig::new("");
-    let (conditions, record) = rig.before_search(None);
+    let Some((mut rig, conditions, record)) = begun("") else {
+        return;
+    };
     let expected = record::Baseline {
         what: "alone".to_owned(),
         sessions: 1,
@@ -214,6 +233,9 @@ fn a_search_is_compared_with_a_baseline_that_it_runs_once() {
     let (without, record) = rig.before_search(Some(LATER));
     assert_eq!(rig.kept(), 2, "it runs anew");
     assert_eq!(record.file, "baseline/trial-002.json");
+    if is_disturbed(&record) {
+        return plimsoll_testing::skipped!("inconclusive: this machine disturbed the baseline");
+    }
     assert_eq!(record.not_used.as_deref(), Some("no word was heard"));
     assert!(without.baseline.is_none());
     assert_eq!(without.slo.gates.len(), 1);
@@ -221,8 +243,9 @@ fn a_search_is_compared_with_a_baseline_that_it_runs_once() {
 
 #[test]
 fn one_trial_is_compared_with_the_record_that_is_named() {
-    let rig = Rig::new("--ramp 0.1 --warm-up 0.3 --measured 1");
-    let (_, record) = rig.before_search(None);
+    let Some((rig, _, record)) = begun("--ramp 0.1 --warm-up 0.3 --measured 1") else {
+        return;
+    };
     let file = rig.folder.path().join(&record.file);
     let compared = in_file(&rig.conditions, &file, &rig.args.load).unwrap();
     assert_eq!(compared.slo.gates.len(), 2);

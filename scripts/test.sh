@@ -100,11 +100,11 @@ conformance() {
 
 shell_scripts() { git ls-files -z -- '*.sh' .ci/run | xargs -0 shellcheck --external-sources --source-path=SCRIPTDIR; }
 
-# A test that hangs must not take the time of the later steps: each run of cargo's tests may take 40 minutes.
+# A test that hangs must not take the time of the later steps: each run of cargo's tests may take 45 minutes.
 tests() {
     status=0
-    timeout --kill-after=10 2400 cargo test --workspace --locked --no-fail-fast "$@" || status=$?
-    [ $status != 124 ] || echo "FAILED: cargo's tests: ended after 40 minutes, so some tests have no result"
+    timeout --kill-after=10 2700 cargo test --workspace --locked --no-fail-fast "$@" || status=$?
+    [ $status != 124 ] || echo "FAILED: cargo's tests: ended after 45 minutes, so some tests have no result"
     return $status
 }
 

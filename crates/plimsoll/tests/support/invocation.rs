@@ -163,7 +163,12 @@ impl Plimsoll {
             self.command.arg("--out").arg(out);
         }
         let given = self.command.get_args().map(PathBuf::from);
-        let folders = given.filter(|given| given.is_dir()).collect();
+        // Of others, such as `/`, nothing is known, and they may be vast.
+        let temporary = std::env::temp_dir();
+        let ours = |given: &PathBuf| {
+            given.starts_with(&temporary) && *given != temporary && given.is_dir()
+        };
+        let folders = given.filter(ours).collect();
         let mut child = self.command.spawn().expect("the command starts");
         let stdout = child.stdout.take().expect("piped");
         let stderr = child.stderr.take().expect("piped");
@@ -356,7 +361,7 @@ fn disturbances_in(mut folders: Vec<PathBuf>) -> Vec<String> {
     while let Some(folder) = folders.pop() {
         for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
             let name = entry.file_name().to_string_lossy().into_owned();
-            if entry.path().is_dir() {
+            if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
                 folders.push(entry.path());
             } else if name.starts_with("trial-") && name.ends_with(".json") {
                 // A test may have damaged it, or made it up.

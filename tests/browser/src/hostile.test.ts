@@ -83,6 +83,7 @@ test("the pages of serve with hostile records and folders", async () => {
     assert.deepEqual(await markupFrom(page), []);
     assert.ok((await page.locator("tr[data-folder]").count()) === 2);
     await page.locator(`tr[data-folder=${JSON.stringify(FOLDER)}] a`).click();
+    await page.waitForURL(/\/result\//); // and until all of it is there
     await assertRead(page, "h1");
     await assertSound(page);
 

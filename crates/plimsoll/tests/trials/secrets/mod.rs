@@ -104,7 +104,6 @@ fn expect_clean(ended: &Ended, files_at_least: usize) {
 
 /// Not a test of anything: the manifest below starts this as its target.
 #[test]
-#[measures]
 fn the_target_of_a_trial() {
     if std::env::var_os(parrot::IS_TARGET).is_some() {
         parrot::be_the_target();

@@ -11,11 +11,11 @@ use crate::latency::Latency;
 use crate::ledger::Ledger;
 use crate::profile::{Length, Profile};
 use crate::record::{
-    Build, Client, Comparison, Conclusion, Environment, GateResult, LoadClass, LoadEvidence,
-    LoadUnit, Network, NetworkMode, Parameters, SCHEMA_VERSION, Target, TargetResources, Trial,
-    Verdict,
+    Build, Client, Comparison, Conclusion, Environment, GateResult, LoadUnit, Network, NetworkMode,
+    Parameters, SCHEMA_VERSION, Target, TargetResources, Trial, Verdict,
 };
 use crate::schedule::mix;
+use crate::search::edge::tests::at;
 use crate::stats::Ratio;
 
 const CONFIDENCE: f64 = 0.95;
@@ -531,16 +531,7 @@ fn folders_that_do_not_compare_are_refused_in_one_line_with_all_reasons() {
 
 #[test]
 fn an_edge_needs_a_pass_and_a_fail() {
-    let evidence = |passed, failed| LoadEvidence {
-        sessions: 400,
-        passed,
-        failed,
-        short_passed: 0,
-        short_failed: 0,
-        invalid: 0,
-        class: LoadClass::Undecided,
-    };
-    assert_eq!(edge_of(&[evidence(3, 0)]), None);
-    assert_eq!(edge_of(&[evidence(0, 3)]), None);
+    assert_eq!(edge_of(&[at(400, [3, 0, 0, 0])]), None);
+    assert_eq!(edge_of(&[at(400, [0, 3, 0, 0])]), None);
     assert_eq!(edge_of(&[]), None);
 }

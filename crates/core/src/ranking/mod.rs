@@ -89,10 +89,10 @@ pub fn cost_at_load(trials: &[(Trial, String)]) -> Option<CostAtLoad> {
     let memory = counted
         .iter()
         .filter_map(|(_, resources, ..)| resources.rss_bytes_per_session);
-    let cores = counted
+    let cores: Vec<f64> = counted
         .iter()
-        .filter_map(|(_, resources, ..)| resources.core_us_per_session_second);
-    let cores: Vec<f64> = cores.collect();
+        .filter_map(|(_, resources, ..)| resources.core_us_per_session_second)
+        .collect();
     let latency = |of: fn(&Dual) -> Option<f64>| {
         let newest = counted.iter().map(|(trial, ..)| &trial.latency.newest);
         mean(&newest.filter_map(of).collect::<Vec<_>>())

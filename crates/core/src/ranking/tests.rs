@@ -2,7 +2,8 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::profile::Length;
-use crate::record::{Edge, LoadClass, LoadEvidence, LoadUnit, SCHEMA_VERSION, Target};
+use crate::record::{Edge, LoadUnit, SCHEMA_VERSION, Target};
+use crate::search::edge::tests::at;
 
 pub(crate) fn bracket(
     name: &str,
@@ -129,8 +130,8 @@ fn what_a_framework_costs_is_told_from_the_trials_of_both() {
     let searched = |name: &str, edge: u32, core_us: [f64; 2]| {
         let mut row = row(name, Some(edge), Some((0.0, f64::from(edge), 0.0)));
         row.bracket.evidence = vec![
-            evidence(edge - edge / 20, 3, 0),
-            evidence(edge + edge / 20, 0, 3),
+            at(edge - edge / 20, [3, 0, 0, 0]),
+            at(edge + edge / 20, [0, 3, 0, 0]),
         ];
         let trials = core_us.map(|core_us| {
             let mut trial = trial(Verdict::Pass, Some(100.0));
@@ -173,19 +174,6 @@ fn what_a_framework_costs_is_told_from_the_trials_of_both() {
 
     rows[1].bracket.evidence.pop();
     assert_eq!(framework_costs(&rows)[0].edge(), None, "nothing failed");
-}
-
-/// So many full trials at a load.
-fn evidence(sessions: u32, passed: u32, failed: u32) -> LoadEvidence {
-    LoadEvidence {
-        sessions,
-        passed,
-        failed,
-        short_passed: 0,
-        short_failed: 0,
-        invalid: 0,
-        class: LoadClass::Undecided,
-    }
 }
 
 #[test]

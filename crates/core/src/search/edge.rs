@@ -374,4 +374,4 @@ fn weights(cells: &[Cell], counted: &[Counted]) -> Vec<Vec<f64>> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

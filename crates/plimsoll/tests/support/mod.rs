@@ -260,10 +260,10 @@ pub(crate) fn attempts(
     expected: &[&str],
     trial: impl Fn() -> Ended,
 ) -> Result<Ended, Vec<String>> {
+    let before = DISTURBED_BY.with_borrow(BTreeSet::clone);
     let mut attempt = 1;
     loop {
         let turn = turn_of(attempt);
-        let before = DISTURBED_BY.with_borrow(BTreeSet::clone);
         let began = Instant::now();
         let ended = trial();
         let took = turn.map_or_else(|| began.elapsed(), Turn::machine_time);
@@ -302,6 +302,7 @@ pub(crate) fn cards_of(maker: &str) -> Vec<String> {
 /// Runs a search (or whatever has several trials) until the machine disturbs none of its trials, at most twice: beside
 /// others, then alone. Returns the last one, disturbed or not, with what disturbed it. It takes its turns itself.
 pub(crate) fn searched(search: impl Fn() -> Ended) -> (Ended, Vec<String>) {
+    let before = DISTURBED_BY.with_borrow(BTreeSet::clone);
     let mut attempt = 1;
     loop {
         let turn = turn_of_attempt(attempt, 2);
@@ -313,7 +314,7 @@ pub(crate) fn searched(search: impl Fn() -> Ended) -> (Ended, Vec<String>) {
             return (ended, disturbances);
         }
         eprintln!("disturbed by the machine, again: {disturbances:?}");
-        DISTURBED_BY.take();
+        DISTURBED_BY.set(before.clone());
         attempt += 1;
     }
 }

@@ -5,7 +5,7 @@ use crate::record::LoadClass;
 use proptest::prelude::*;
 
 /// The evidence at a load: passed, failed, short passed, short failed.
-fn at(sessions: u32, counts: [u32; 4]) -> LoadEvidence {
+pub(crate) fn at(sessions: u32, counts: [u32; 4]) -> LoadEvidence {
     let [passed, failed, short_passed, short_failed] = counts;
     LoadEvidence {
         sessions,

@@ -45,12 +45,19 @@ const DEAF_CLIENTS: usize = 50;
 /// What they ask for, again and again.
 const DEAF_ANSWER_BYTES: usize = 65_536;
 
-/// Requests of each client in a round, and rounds. A server that keeps every answer would need 300 MiB more after each round.
-const DEAF_REQUESTS: usize = 100;
-const DEAF_ROUNDS: usize = 20;
+/// Requests of each client, and how many of them it writes at once. A server that keeps every answer would need 300 MiB
+/// more for each hundred.
+const DEAF_REQUESTS: usize = 2000;
+const DEAF_AT_ONCE: usize = 100;
 
-/// The time that a server has to take in a round.
-const ROUND: Duration = Duration::from_millis(50);
+/// Between two looks at what a server took, and what it needs for it.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// A server that has taken nothing for this long takes nothing more. A busy machine makes it slow: it must not pass by that.
+const DEAF_QUIET: Duration = Duration::from_secs(1);
+
+/// However slow it is, the case ends after this time.
+const DEAF_MOST: Duration = Duration::from_secs(20);
 
 /// More memory than this is not bounded: 2.5 MiB a client.
 const DEAF_BYTES_MAX: u64 = 128 << 20;
@@ -270,8 +277,8 @@ fn slow_body(site: &Site<'_>) -> Verdict {
 /// A client that writes and does not read.
 struct Deaf {
     stream: TcpStream,
-    /// How far it is in a request.
-    at: usize,
+    /// The bytes of requests that the server took.
+    taken: usize,
 }
 
 impl Deaf {
@@ -280,21 +287,23 @@ impl Deaf {
         let stream = connect(site.address, Some(2048))?;
         let set = stream.set_nonblocking(true);
         set.map_err(|error| format!("the connection is gone: {error}"))?;
-        Ok(Self { stream, at: 0 })
+        Ok(Self { stream, taken: 0 })
     }
 
     /// Writes what the server takes of these requests, each of this length; false if the connection is gone.
     fn ask(&mut self, requests: &[u8], len: usize) -> bool {
-        let mut taken = self.at;
-        while taken < requests.len() {
-            match self.stream.write(&requests[taken..]) {
-                Ok(n) => taken += n,
+        let mut at = self.taken % len;
+        while at < requests.len() && self.taken < DEAF_REQUESTS * len {
+            match self.stream.write(&requests[at..]) {
+                Ok(n) => {
+                    at += n;
+                    self.taken += n;
+                }
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == ErrorKind::WouldBlock => break,
                 Err(_) => return false,
             }
         }
-        self.at = taken % len;
         true
     }
 }
@@ -305,22 +314,27 @@ fn deaf(site: &Site<'_>) -> Verdict {
     let exchange = Exchange::bytes(&host(site), DEAF_ANSWER_BYTES);
     Line::open(site)?.ask(&exchange)?;
     let before = memory()?;
-    let requests = exchange.request().repeat(DEAF_REQUESTS);
+    let len = exchange.request().len();
+    let requests = exchange.request().repeat(DEAF_AT_ONCE);
     let clients = (0..DEAF_CLIENTS).map(|_| Deaf::to(site));
     let mut clients = clients.collect::<Result<Vec<_>, _>>()?;
-    let mut most = 0;
-    for round in 1..=DEAF_ROUNDS {
+    let began = Instant::now();
+    let (mut taken, mut most, mut moved) = (0, 0, began);
+    while moved.elapsed() < DEAF_QUIET && began.elapsed() < DEAF_MOST {
         // A server may also close such a connection.
-        clients.retain_mut(|client| client.ask(&requests, exchange.request().len()));
-        thread::sleep(ROUND);
-        most = most.max(memory()?.saturating_sub(before));
-        if most > DEAF_BYTES_MAX {
-            let asked = round * DEAF_REQUESTS;
-            return Err(format!(
-                "{} MiB more after {asked} requests of each",
-                most >> 20
-            ));
+        clients.retain_mut(|client| client.ask(&requests, len));
+        thread::sleep(LOOK_EVERY);
+        let more = memory()?.saturating_sub(before);
+        let now_taken = clients.iter().map(|client| client.taken).sum();
+        if more > DEAF_BYTES_MAX {
+            let asked = now_taken / len;
+            return Err(format!("{} MiB more after {asked} requests", more >> 20));
         }
+        // What a kernel or a collector of garbage does meanwhile is little.
+        if now_taken > taken || more > most + (1 << 20) {
+            moved = Instant::now();
+        }
+        (taken, most) = (taken.max(now_taken), most.max(more));
     }
     let served = served(site)?;
     Ok(format!("{} MiB more; {served}", most >> 20))

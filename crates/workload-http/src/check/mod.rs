@@ -11,7 +11,6 @@
 
 mod answer;
 mod chunked;
-mod date;
 mod exchange;
 mod fragments;
 mod framing;

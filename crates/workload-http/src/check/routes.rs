@@ -6,7 +6,6 @@ use std::time::{Duration, SystemTime};
 use plimsoll_conformance::Verdict;
 
 use super::answer::{Answer, Framing};
-use super::date;
 use super::exchange::{Exchange, WRONG_METHOD};
 use super::offer::{FILES, Offer, Route};
 use super::talk::Line;
@@ -234,7 +233,16 @@ fn length(site: &Site<'_>) -> Verdict {
 fn dated(exchange: &Exchange, answer: &Answer) -> Result<u64, String> {
     let value = answer.field("date");
     let value = value.ok_or_else(|| exchange.told("no Date"))?;
-    date::seconds(value).ok_or_else(|| exchange.told(&format!("Date: {value}")))
+    seconds(value).ok_or_else(|| exchange.told(&format!("Date: {value}")))
+}
+
+/// The seconds since 1970 of `Sun, 06 Nov 1994 08:49:37 GMT`. `None` if it is written otherwise, as in the two obsolete
+/// formats that the library reads, or names another day of the week.
+fn seconds(text: &str) -> Option<u64> {
+    let date = httpdate::parse_http_date(text).ok()?;
+    let as_written = httpdate::fmt_http_date(date) == text;
+    let since_1970 = date.duration_since(SystemTime::UNIX_EPOCH).ok()?;
+    as_written.then_some(since_1970.as_secs())
 }
 
 fn dates(site: &Site<'_>) -> Verdict {
@@ -378,4 +386,27 @@ fn survives(site: &Site<'_>, exchanges: &[Exchange]) -> Verdict {
         "status {}, each with a GET behind",
         statuses.join(", ")
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::seconds;
+
+    #[test]
+    fn dates_are_read() {
+        for (text, expected) in [
+            ("Thu, 01 Jan 1970 00:00:00 GMT", Some(0)),
+            ("Sun, 06 Nov 1994 08:49:37 GMT", Some(784_111_777)),
+            ("Thu, 29 Feb 2024 23:59:59 GMT", Some(1_709_251_199)),
+            ("Fri, 01 Mar 2024 00:00:00 GMT", Some(1_709_251_200)),
+            ("Mon, 06 Nov 1994 08:49:37 GMT", None),
+            ("Sun, 6 Nov 1994 08:49:37 GMT", None),
+            ("Sun, 06 Nov 1994 08:49:37 UTC", None),
+            ("Sunday, 06-Nov-94 08:49:37 GMT", None),
+            ("Sun, 06 Nov 1994 8:49:37 GMT", None),
+            ("1994-11-06T08:49:37Z", None),
+        ] {
+            assert_eq!(seconds(text), expected, "{text}");
+        }
+    }
 }

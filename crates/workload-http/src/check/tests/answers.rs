@@ -1,12 +1,11 @@
 //! What a server of these tests answers.
 
 use std::sync::atomic::Ordering;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::SystemTime;
 
 use super::Defect;
 use super::request::Request;
 use super::server::Shared;
-use crate::check::date;
 use crate::check::exchange::{json, pattern, sum};
 use crate::check::offer::{LARGEST, Route};
 
@@ -58,8 +57,8 @@ pub(super) fn refusal(status: u16, shared: &Shared) -> Vec<u8> {
 fn start(page: &Page, close: bool, shared: &Shared) -> String {
     let date = match shared.rules.defect {
         Defect::NoDate => String::new(),
-        Defect::FrozenDate => date_line(shared.started_s),
-        _ => date_line(now_s()),
+        Defect::FrozenDate => date_line(shared.started),
+        _ => date_line(SystemTime::now()),
     };
     let close = if close { "Connection: close\r\n" } else { "" };
     let version = match shared.rules.defect {
@@ -72,30 +71,8 @@ fn start(page: &Page, close: bool, shared: &Shared) -> String {
     )
 }
 
-pub(super) fn now_s() -> u64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH);
-    now.map_or(0, |now| now.as_secs())
-}
-
-/// By what reads dates: so there is no second calendar here.
-fn date_line(seconds: u64) -> String {
-    let days = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
-    let weekday = days[(seconds / 86_400 % 7) as usize];
-    let year = 1970 + seconds / 31_556_952;
-    let (hour, minute, second) = (seconds / 3600 % 24, seconds / 60 % 60, seconds % 60);
-    for year in [year, year + 1, year - 1] {
-        for month in date::MONTHS {
-            for day in 1..=31 {
-                let text = format!(
-                    "{weekday}, {day:02} {month} {year} {hour:02}:{minute:02}:{second:02} GMT"
-                );
-                if date::seconds(&text) == Some(seconds) {
-                    return format!("Date: {text}\r\n");
-                }
-            }
-        }
-    }
-    unreachable!("{seconds} s has a date")
+fn date_line(at: SystemTime) -> String {
+    format!("Date: {}\r\n", httpdate::fmt_http_date(at))
 }
 
 fn route(request: &Request, shared: &Shared) -> Page {

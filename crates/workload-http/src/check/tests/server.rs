@@ -6,13 +6,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use plimsoll_conformance::case::poll;
 use plimsoll_conformance::subject::{Bench, Ended, Environment, Server};
 
 use super::Defect;
-use super::answers::{answer, now_s, refusal};
+use super::answers::{answer, refusal};
 use super::h2_server;
 use super::lifecycle::{Life, refused};
 use super::request::{Request, Rules, Step, first};
@@ -39,7 +39,7 @@ pub(super) struct Shared {
     pub(super) counters: Counters,
     /// The last sum, for a server that mixes up its clients.
     pub(super) last_sum: Mutex<String>,
-    pub(super) started_s: u64,
+    pub(super) started: SystemTime,
     pub(super) life: Life,
     over: AtomicBool,
 }
@@ -67,7 +67,7 @@ impl Bench for FakeBench {
             offer: self.offer.clone(),
             counters: Counters::default(),
             last_sum: Mutex::default(),
-            started_s: now_s(),
+            started: SystemTime::now(),
             life: Life::new(self.defect, environment),
             over: AtomicBool::new(false),
         });

@@ -340,7 +340,7 @@ pub(crate) struct Ended {
 
 /// Caveats that a busy machine causes: neighbours take CPU time from the trial. Every other caveat that blocks a
 /// verdict has another cause.
-const OF_THE_MACHINE: [&str; 11] = [
+const OF_THE_MACHINE: [&str; 12] = [
     "send-lag",
     "reader-behind",
     "steal",
@@ -348,6 +348,7 @@ const OF_THE_MACHINE: [&str; 11] = [
     "client-starved",
     "client-busy",
     "inference-saturated",
+    "providers-saturated",
     "achieved-load",
     "clock-jump",
     "clock-error",

@@ -263,14 +263,16 @@ pub(crate) fn attempts(
     let before = DISTURBED_BY.with_borrow(BTreeSet::clone);
     let mut attempt = 1;
     loop {
+        // What disturbed this attempt too stays: it may have had another caveat, which makes it stand.
+        DISTURBED_BY.set(before.clone());
         let turn = turn_of(attempt);
         let began = Instant::now();
         let ended = trial();
         let took = turn.map_or_else(|| began.elapsed(), Turn::machine_time);
+        DISTURBED_BY.with_borrow_mut(|by| by.retain(|id| !expected.contains(&id.as_str())));
         let disturbances = ended.disturbances(expected);
         note(!disturbances.is_empty(), took);
         if disturbances.is_empty() {
-            DISTURBED_BY.set(before);
             return Ok(ended);
         }
         eprintln!("attempt {attempt} was disturbed by the machine: {disturbances:?}");

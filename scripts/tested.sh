@@ -10,8 +10,9 @@
 #
 # OWN is a hash of what a target's own tests depend on: its folder, the folders next to it that its files name, its
 # contract and the vectors. CONFORMANCE adds the checker and the workload's cases, and for stt the simulator. The key of
-# the pages covers the tests and the code that writes and serves pages. All keys are of the files as they are in this
-# folder, so an uncommitted edit counts, and a rebase does not.
+# the pages covers the tests in a browser and the code that writes and serves pages. Tests of the checker and of that code
+# count for neither. All keys are of the files as they are in this folder, so an uncommitted edit counts, and a rebase does
+# not.
 # Without git there are no keys, and every target counts as changed. TESTED names a file other than targets/tested.txt.
 set -eu
 cd "$(dirname "$0")/.."
@@ -45,8 +46,10 @@ folders_of() {
 
 keys() {
     git rev-parse --is-inside-work-tree >/dev/null 2>&1 || return 0
+    # What checks the checker and the pages' writers, but no target and no page.
+    own_tests=":(exclude,glob)crates/**/*tests.rs :(exclude,glob)crates/*/src/**/tests/** :(exclude,glob)crates/*/src/**/*_tests/**"
     # What every workload's check uses, and what each workload's own does; the session machines are none of it.
-    checker="crates/conformance/src crates/protocol/src/websocket"
+    checker="$own_tests crates/conformance/src crates/protocol/src/websocket"
     # shellcheck disable=SC2086  # paths without blanks
     stt_checker=$(hash_of $checker crates/inference/src crates/inference/Cargo.toml crates/workload-stt/src/check \
         crates/workload-stt/src/reference crates/workload-stt/src/reference.rs crates/workload-stt/src/synthetic.rs crates/workload-stt/src/simulator.rs)
@@ -73,7 +76,8 @@ keys() {
         echo "$workload/${folder##*/} $own $(echo "$own $of_workload" | sha256sum | cut -c 1-16)"
     done
     if [ -d tests/browser ]; then
-        pages=$(hash_of tests/browser crates/report crates/core/src/record crates/plimsoll/src docs/results)
+        # shellcheck disable=SC2086  # paths without blanks
+        pages=$(hash_of $own_tests tests/browser crates/report crates/core/src/record crates/plimsoll/src docs/results)
         echo "pages $pages $pages"
     fi
 }

@@ -3,12 +3,13 @@
 
 use std::sync::Arc;
 
+use plimsoll_core::caveat::Caveat;
 use plimsoll_core::profile::Length;
 use plimsoll_core::record::{Trial, Verdict};
 use plimsoll_host::signals::Stop;
 use plimsoll_workload::{Refusal, plan};
 
-use crate::campaign::{Campaign, Contender, Observer, Wanted};
+use crate::campaign::{Campaign, Contender, KeptTrial, Observer, Wanted};
 use crate::error::{Error, Result};
 use crate::trial::Conditions;
 
@@ -79,7 +80,7 @@ fn must_be_sound(trial: &Trial, workload: &str) -> std::result::Result<(), Refus
 }
 
 /// Runs the baselines of these contenders, one after the other, and has each kept. The conditions are those of
-/// [`Conditions::of_baseline`].
+/// [`Conditions::of_baseline`]. A baseline that is in doubt runs once more: the whole search would go without it.
 ///
 /// # Errors
 /// The errors of [`trial::run`](crate::trial::run); a trial could not be kept; or a signal cut one short.
@@ -91,13 +92,15 @@ pub fn run(
 ) -> Result<Vec<Baseline>> {
     let mut campaign = Campaign::new(contenders, stop, observer);
     let mut run = |which: usize| {
-        let kept = campaign.run(&Wanted {
-            which,
-            sessions: wanted.load,
-            length: Length::Full,
-            seed: contenders[which].conditions.seed,
-            why: wanted.what,
-            trials_left: u32::try_from(contenders.len() - which).unwrap_or(u32::MAX),
+        let kept = of_two(|| {
+            campaign.run(&Wanted {
+                which,
+                sessions: wanted.load,
+                length: Length::Full,
+                seed: contenders[which].conditions.seed,
+                why: wanted.what,
+                trials_left: u32::try_from(contenders.len() - which).unwrap_or(u32::MAX),
+            })
         })?;
         if kept.trial.interrupted {
             return Err(Error::Interrupted("measuring the baseline".to_owned()));
@@ -108,4 +111,46 @@ pub fn run(
         })
     };
     (0..contenders.len()).map(&mut run).collect()
+}
+
+/// The trial, or the next one if that may be valid where this one is not.
+fn of_two(mut run: impl FnMut() -> Result<KeptTrial>) -> Result<KeptTrial> {
+    let kept = run()?;
+    let hopeless = kept.trial.caveats.iter().any(Caveat::hopeless);
+    let in_doubt = kept.trial.verdict == Verdict::Invalid && !kept.trial.interrupted && !hopeless;
+    if in_doubt { run() } else { Ok(kept) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::find::tests::trial;
+
+    /// Which trial [`of_two`] takes of those with these blocking caveats.
+    fn taken(trials: &[&[&str]]) -> usize {
+        let mut run = 0;
+        let kept = of_two(|| {
+            let mut trial = trial(1, Length::Full);
+            trial.caveats.extend(trials[run].iter().map(|id| Caveat {
+                id: (*id).to_owned(),
+                blocking: true,
+                text: String::new(),
+            }));
+            if !trial.caveats.is_empty() {
+                trial.verdict = Verdict::Invalid;
+            }
+            run += 1;
+            let file = run.to_string();
+            Ok(KeptTrial { trial, file })
+        });
+        kept.expect("kept").file.parse().expect("a number")
+    }
+
+    #[test]
+    fn a_baseline_in_doubt_runs_once_more_if_that_may_help() {
+        assert_eq!(taken(&[&[]]), 1);
+        assert_eq!(taken(&[&["steal"], &[]]), 2);
+        assert_eq!(taken(&[&["steal"], &["steal"]]), 2);
+        assert_eq!(taken(&[&["steal", "shared-cores"]]), 1);
+    }
 }

@@ -130,7 +130,7 @@ fn verdict(passes: bool) -> Verdict {
 }
 
 /// A trial of a server that carries 1,000 sessions by the SLO `relaxed` and 600 by `strict`.
-fn trial(sessions: u32, length: Length) -> Trial {
+pub(crate) fn trial(sessions: u32, length: Length) -> Trial {
     let (relaxed, strict) = (sessions <= 1_000, sessions <= 600);
     Trial {
         schema_version: SCHEMA_VERSION,

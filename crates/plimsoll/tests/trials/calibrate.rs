@@ -1,7 +1,7 @@
 //! `plimsoll calibrate`, with the real command: what the client costs, in its record, on the page and on the terminal.
 
 use crate::support::simulator::Simulator;
-use crate::support::{Ended, Plimsoll, or_inconclusive, records, turn};
+use crate::support::{Ended, Plimsoll, or_inconclusive, records, turn, turn_of_attempt};
 use plimsoll_testing::measures;
 use serde_json::Value;
 
@@ -165,8 +165,8 @@ fn load_alone(simulator: &Simulator, sessions_max: u32, arguments: &[&str]) -> O
     let limit = format!("ulimit -n {}", 512 + 2 * sessions_max);
     let mut line = vec!["calibrate", "--json", "--inference", &simulator.url];
     line.extend_from_slice(arguments);
-    for _ in 0..3 {
-        let _turn = turn();
+    for attempt in 1..=3 {
+        let _turn = turn_of_attempt(attempt, 3);
         let ended = Plimsoll::after(&limit, &line).keeping_results().run();
         let printed: Value = serde_json::from_str(&ended.stdout).expect("JSON and nothing else");
         let record = ended.json_of("inference.json");

@@ -302,12 +302,13 @@ pub(crate) fn cards_of(maker: &str) -> Vec<String> {
 }
 
 /// Runs a search (or whatever has several trials) until the machine disturbs none of its trials, at most twice: beside
-/// others, then alone. Returns the last one, disturbed or not, with what disturbed it. It takes its turns itself.
+/// others, then beside fewer, for it takes long. Returns the last one, disturbed or not, with what disturbed it. It takes
+/// its turns itself.
 pub(crate) fn searched(search: impl Fn() -> Ended) -> (Ended, Vec<String>) {
     let before = DISTURBED_BY.with_borrow(BTreeSet::clone);
     let mut attempt = 1;
     loop {
-        let turn = turn_of_attempt(attempt, 2);
+        let turn = turn_of_attempt(attempt, 3);
         let ended = search();
         let took = turn.machine_time();
         let disturbances = ended.disturbances_throughout();

@@ -88,7 +88,10 @@ fn on_one_cpu(cpu: &CpuList) -> Result<Probe> {
 /// Each cell holds the index of the next one. They form a circle through all cells that no prefetcher can foresee
 /// (Sattolo's shuffle).
 fn circle() -> Vec<u32> {
-    let mut cells: Vec<u32> = (0..).take(CELLS).collect();
+    let mut cells = vec![0; CELLS];
+    for (cell, index) in cells.iter_mut().zip(0..) {
+        *cell = index;
+    }
     let mut random = 1u64;
     for last in (1..CELLS).rev() {
         // Knuth's MMIX generator. Its high bits are good enough to scatter the cells.

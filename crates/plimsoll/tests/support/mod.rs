@@ -32,7 +32,7 @@ use std::time::{Duration, Instant};
 
 pub(crate) use invocation::{Ended, Plimsoll};
 pub(crate) use records::Trial;
-pub(crate) use turns::{Turn, shared_turn, turn, turn_of_attempt};
+pub(crate) use turns::{Turn, half_turn, shared_turn, turn, turn_of_attempt};
 
 /// Gates with latencies that a machine under test load can hold, on percentiles that a short window has samples for.
 /// The server's threads share the client's cores.

@@ -29,13 +29,18 @@ pub(crate) fn shared_turn() -> Turn {
     take(1)
 }
 
+/// The same, for what takes more than a small trial, but does not need the whole machine.
+pub(crate) fn half_turn() -> Turn {
+    take(ALL / 2)
+}
+
 /// The turn for one of so many attempts at a small trial. The first one runs beside others. If that is disturbed, the
 /// trials beside it may have been the cause, so the next one has fewer beside it, and the last one runs alone.
 pub(crate) fn turn_of_attempt(attempt: u32, most: u32) -> Turn {
     match attempt {
         1 => shared_turn(),
         last if last == most => turn(),
-        _ => take(ALL / 2),
+        _ => half_turn(),
     }
 }
 

@@ -1,13 +1,13 @@
 //! `plimsoll calibrate`, with the real command: what the client costs, in its record, on the page and on the terminal.
 
 use crate::support::simulator::Simulator;
-use crate::support::{Ended, Plimsoll, or_inconclusive, records, turn, turn_of_attempt};
+use crate::support::{Ended, Plimsoll, half_turn, or_inconclusive, records, turn_of_attempt};
 use plimsoll_testing::measures;
 use serde_json::Value;
 
 /// One short round. Descriptors for two dozen connections keep the search for the highest load short too.
 fn calibrate(arguments: &[&str]) -> Ended {
-    let _turn = turn();
+    let _turn = half_turn();
     let mut line = vec![
         "calibrate",
         "--rounds",

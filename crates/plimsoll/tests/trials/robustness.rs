@@ -12,7 +12,7 @@ use std::time::Duration;
 use crate::support::manifests::{Root, file, manifest_of_gateway};
 use crate::support::{
     Plimsoll, ROOMY_SLO, amid_noise, built_lying_server, cards_of, conclusive, disturbed_by,
-    judged, records, shared_turn, turn, undisturbed,
+    half_turn, judged, records, shared_turn, turn, undisturbed,
 };
 use plimsoll_host::signals::hangups_are_ignored;
 use plimsoll_testing::{eventually, measures, skipped};
@@ -149,7 +149,7 @@ fn hoard(stream: TcpStream) {
 #[test]
 #[measures]
 fn a_target_that_never_ends_its_messages_does_not_take_the_clients_memory() {
-    let _turn = turn();
+    let _turn = half_turn();
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let url = format!("ws://{}/", listener.local_addr().expect("an address"));
     std::thread::spawn(move || {

@@ -2,9 +2,7 @@
 
 use crate::support;
 use crate::support::manifests::Root;
-use crate::support::{
-    Plimsoll, Trial, inconclusive, median_slo, records, searched, shared_turn, turn,
-};
+use crate::support::{Plimsoll, Trial, inconclusive, median_slo, records, searched, shared_turn};
 use plimsoll_testing::measures;
 
 const PHASES: &str = "--ramp 0.2 --warm-up 1 --measured 4 --grace 2";
@@ -139,7 +137,7 @@ fn a_target_that_fails_everywhere_ends_the_search_at_the_least_load() {
 #[test]
 #[measures]
 fn a_load_too_low_for_a_verdict_is_named_with_the_remedy() {
-    let _turn = turn();
+    let _turn = shared_turn();
     let why = "8 sessions cannot give a verdict by the SLO stt: its percentiles need 200 answers, and 4 s give about 32; use at least 50, or --measured 25";
     let line = format!("find lying-server --start 4 --max 8 {PHASES}");
     let refused = Plimsoll::measuring(line.split(' ')).run();

@@ -3,7 +3,9 @@
 use super::{PHASES, call, count, expect_sound, with_fault};
 use crate::support::burners::expect_starved_client;
 use crate::support::http_server::built_lying_http;
-use crate::support::{Ended, attempts, conclusive, inconclusive, or_inconclusive, turn};
+use crate::support::{
+    Ended, attempts, conclusive, inconclusive, or_inconclusive, shared_turn, turn,
+};
 use plimsoll_testing::measures;
 
 /// One trial at a time; the caller has the turn.
@@ -105,7 +107,7 @@ fn a_starved_client_is_invalid() {
 #[measures]
 fn shared_cores_are_invalid() {
     built_lying_http();
-    let _turn = turn();
+    let _turn = shared_turn();
     let line = format!("run lying-http --sessions 200 --client-cpus 0 --target-cpus 0 {PHASES}");
     let ended = call(&line).run();
     ended.expect_code(3);

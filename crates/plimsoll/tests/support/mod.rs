@@ -269,7 +269,9 @@ pub(crate) fn attempts(
         let began = Instant::now();
         let ended = trial();
         let took = turn.map_or_else(|| began.elapsed(), Turn::machine_time);
-        DISTURBED_BY.with_borrow_mut(|by| by.retain(|id| !expected.contains(&id.as_str())));
+        DISTURBED_BY.with_borrow_mut(|by| {
+            by.retain(|id| before.contains(id) || !expected.contains(&id.as_str()))
+        });
         let disturbances = ended.disturbances(expected);
         note(!disturbances.is_empty(), took);
         if disturbances.is_empty() {

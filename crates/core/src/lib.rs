@@ -25,6 +25,7 @@
 pub mod bottleneck;
 pub mod broken_gate;
 pub mod caveat;
+pub mod circle;
 pub mod comparison;
 pub mod cost;
 pub mod drift;

@@ -404,11 +404,6 @@ impl Ended {
         }
     }
 
-    /// The same for all trials of a call, anywhere in its result folder.
-    pub(crate) fn disturbances_throughout(&self) -> Vec<String> {
-        disturbances_in(vec![self.folder()])
-    }
-
     /// Expects this exit code; otherwise fails with everything that was printed.
     #[track_caller]
     pub(crate) fn expect_code(&self, expected: i32) -> &Self {

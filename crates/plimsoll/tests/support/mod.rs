@@ -21,7 +21,7 @@ pub(crate) mod turns;
 pub(crate) mod ws_server;
 
 use std::any::Any;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::{Path, PathBuf};
@@ -190,9 +190,10 @@ pub(crate) fn amid_noise() -> bool {
         || Duration::from_millis(LOST_TO_NOISE_MS.load(Ordering::Relaxed)) >= NOISE_BUDGET
 }
 
-/// Notes an attempt that has just ended, and how much time of the whole machine it took.
-fn note(disturbed: bool, took: Duration) {
-    if disturbed {
+/// Notes an attempt that has just ended, what disturbed it, and how much time of the whole machine it took.
+fn note(disturbances: &[String], took: Duration) {
+    if !disturbances.is_empty() {
+        turns::log(&format!("disturbed by {}", disturbances.join(",")));
         DISTURBED_IN_A_ROW.fetch_add(1, Ordering::Relaxed);
         let took_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
         LOST_TO_NOISE_MS.fetch_add(took_ms, Ordering::Relaxed);
@@ -204,6 +205,8 @@ fn note(disturbed: bool, took: Duration) {
 thread_local! {
     /// What the machine did to the trials of the test on this thread, as far as no later attempt has made up for it.
     static DISTURBED_BY: RefCell<BTreeSet<String>> = const { RefCell::new(BTreeSet::new()) };
+    /// Which attempt at the test on this thread this is.
+    static ATTEMPT: Cell<u32> = const { Cell::new(1) };
 }
 
 /// Notes what the machine did to a trial of the test on this thread.
@@ -224,7 +227,7 @@ pub(crate) fn measured(test: impl Fn()) {
 /// # Errors
 /// It is inconclusive, and why.
 pub(crate) fn judged(test: impl Fn()) -> Result<(), String> {
-    let mut attempt = 1;
+    ATTEMPT.set(1);
     loop {
         DISTURBED_BY.take();
         let Err(failure) = catch_unwind(AssertUnwindSafe(&test)) else {
@@ -234,14 +237,14 @@ pub(crate) fn judged(test: impl Fn()) -> Result<(), String> {
         if by.is_empty() {
             resume_unwind(failure);
         }
-        if attempt == 2 || amid_noise() {
+        if ATTEMPT.get() == 2 || amid_noise() {
             let said = message_of(&*failure);
             return Err(format!(
                 "this machine disturbed it ({by}), and it said: {said}"
             ));
         }
-        eprintln!("disturbed by the machine, the whole test again: {by}");
-        attempt += 1;
+        turns::log(&format!("disturbed by {by}: the whole test again:"));
+        ATTEMPT.set(2);
     }
 }
 
@@ -273,7 +276,7 @@ pub(crate) fn attempts(
             by.retain(|id| before.contains(id) || !expected.contains(&id.as_str()))
         });
         let disturbances = ended.disturbances(expected);
-        note(!disturbances.is_empty(), took);
+        note(&disturbances, took);
         if disturbances.is_empty() {
             return Ok(ended);
         }
@@ -303,25 +306,11 @@ pub(crate) fn cards_of(maker: &str) -> Vec<String> {
         .collect()
 }
 
-/// Runs a search (or whatever has several trials) until the machine disturbs none of its trials, at most twice: beside
-/// others, then beside fewer, for it takes long. Returns the last one, disturbed or not, with what disturbed it. It takes
-/// its turns itself.
-pub(crate) fn searched(search: impl Fn() -> Ended) -> (Ended, Vec<String>) {
-    let before = DISTURBED_BY.with_borrow(BTreeSet::clone);
-    let mut attempt = 1;
-    loop {
-        let turn = turn_of_attempt(attempt, 3);
-        let ended = search();
-        let took = turn.machine_time();
-        let disturbances = ended.disturbances_throughout();
-        note(!disturbances.is_empty(), took);
-        if disturbances.is_empty() || attempt == 2 || amid_noise() {
-            return (ended, disturbances);
-        }
-        eprintln!("disturbed by the machine, again: {disturbances:?}");
-        DISTURBED_BY.set(before.clone());
-        attempt += 1;
-    }
+/// The turn of a test with a search, or with whatever has several trials. Such a test does not ask whether the machine
+/// disturbed a trial: it may have its answer all the same. If it has not, it fails, and runs once more ([`judged`]), beside
+/// fewer others.
+pub(crate) fn turn_of_search() -> Turn {
+    turn_of_attempt(ATTEMPT.get(), 3)
 }
 
 /// Reports that the machine disturbed the trial each time.

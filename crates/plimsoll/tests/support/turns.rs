@@ -73,25 +73,28 @@ impl Turn {
         self.began.elapsed() * self.share / ALL
     }
 
-    /// To the file that `PLIMSOLL_TURNS_LOG` names: shares, seconds waited, seconds held, test. It shows where the time of
-    /// these tests goes.
+    /// Its share, the seconds waited for it, and the seconds that it was held.
     fn log(&self) {
-        let Some(file) = std::env::var_os("PLIMSOLL_TURNS_LOG") else {
-            return;
-        };
-        let test = std::thread::current();
-        let line = format!(
-            "{} {:.1} {:.1} {}\n",
-            self.share,
+        let (waited_s, held_s) = (
             self.waited.as_secs_f64(),
             self.began.elapsed().as_secs_f64(),
-            test.name().unwrap_or("?")
         );
-        let log = std::fs::File::options()
-            .append(true)
-            .create(true)
-            .open(file);
-        // A test does not fail by its log.
-        let _ = log.and_then(|mut log| log.write_all(line.as_bytes()));
+        log(&format!("{} {waited_s:.1} {held_s:.1}", self.share));
     }
+}
+
+/// Appends what happened, and the name of the test, to the file that `PLIMSOLL_TURNS_LOG` names. It shows where the time
+/// of these tests goes.
+pub(super) fn log(what: &str) {
+    let Some(file) = std::env::var_os("PLIMSOLL_TURNS_LOG") else {
+        return;
+    };
+    let test = std::thread::current();
+    let line = format!("{what} {}\n", test.name().unwrap_or("?"));
+    let log = std::fs::File::options()
+        .append(true)
+        .create(true)
+        .open(file);
+    // A test does not fail by its log.
+    let _ = log.and_then(|mut log| log.write_all(line.as_bytes()));
 }

@@ -1,7 +1,7 @@
 //! `find --all` and `check --all`: every target that runs here, and a reason for each that does not.
 
 use crate::support::manifests::Root;
-use crate::support::{Plimsoll, inconclusive, records, root, searched, shared_turn};
+use crate::support::{Plimsoll, inconclusive, records, root, shared_turn, turn_of_search};
 use plimsoll_testing::measures;
 use serde_json::Value;
 
@@ -41,11 +41,10 @@ command = [{gateway:?}]
 fn all_that_runs_here_is_ranked_and_the_rest_named_with_its_reason() {
     let catalogue = catalogue();
     let line = "find --all --start 70 --max 70 --repeats 1 --rounds 1 --ramp 0.2 --warm-up 1 --measured 4 --grace 2 --time-budget 0.25";
-    let (ended, disturbances) = searched(|| {
-        Plimsoll::measuring(line.split(' '))
-            .env("PLIMSOLL_ROOT", catalogue.path())
-            .run()
-    });
+    let _turn = turn_of_search();
+    let ended = Plimsoll::measuring(line.split(' '))
+        .env("PLIMSOLL_ROOT", catalogue.path())
+        .run();
     let ranking = ended.json_of("ranking.json");
     records::expect_valid(&ranking, "ranking.json");
     let names = |list: &str, of: fn(&Value) -> &Value| -> Vec<String> {
@@ -83,45 +82,24 @@ fn all_that_runs_here_is_ranked_and_the_rest_named_with_its_reason() {
         assert_eq!(cores["target_cpus"], first_cores["target_cpus"], "{folder}");
         assert_eq!(cores["client_cpus"], first_cores["client_cpus"], "{folder}");
     }
-    // A disturbed machine may leave nothing confirmed. Then there is no common load, and the test reports that.
-    let lines: Vec<_> = ranking["rows"]
-        .as_array()
-        .expect("a list")
-        .iter()
-        .map(|row| row["bracket"]["confirmed"].as_u64())
-        .collect();
-    if lines.iter().all(|line| *line == Some(70)) {
-        assert_eq!(ranking["common_load"], 50);
-        for row in ranking["rows"].as_array().expect("a list") {
-            let Some(cost) = row["at_common_load"].as_object() else {
-                assert!(!disturbances.is_empty(), "{row:#}");
-                inconclusive(&disturbances);
-                continue;
-            };
-            assert!(
-                cost["cpu_us_per_session_second"].as_f64() > Some(10.0),
-                "{row:#}"
-            );
-            let file = cost["trials"][0].as_str().expect("a file");
-            let trial = ended.json_of(&format!(
-                "{}/{file}",
-                row["folder"].as_str().expect("a folder")
-            ));
-            assert_eq!(trial["sessions"], 50);
-        }
-    } else {
-        assert!(!disturbances.is_empty(), "{lines:?}");
-        inconclusive(&disturbances);
+    assert_eq!(ranking["common_load"], 50);
+    for row in ranking["rows"].as_array().expect("a list") {
+        assert_eq!(row["bracket"]["confirmed"], 70, "{row:#}");
+        let cost = &row["at_common_load"];
+        let us = cost["cpu_us_per_session_second"].as_f64();
+        assert!(us > Some(10.0), "{row:#}");
+        let folder = row["folder"].as_str().expect("a folder");
+        let file = cost["trials"][0].as_str().expect("a file");
+        let trial = ended.json_of(&format!("{folder}/{file}"));
+        assert_eq!(trial["sessions"], 50);
     }
     let summary = ended.text_of("summary.md");
     assert!(
         summary.contains("# Ranking") && summary.contains("dig deeper"),
         "{summary}"
     );
-    if lines.iter().any(Option::is_some) {
-        let svg = ended.text_of("ranking.svg");
-        assert!(svg.contains("one") && svg.contains("two"));
-    }
+    let svg = ended.text_of("ranking.svg");
+    assert!(svg.contains("one") && svg.contains("two"));
     let page = ended.folder().join("two/report.html");
     std::fs::remove_file(&page).expect("its own page");
     let again = Plimsoll::plain(["report"]).arg(ended.folder()).run();

@@ -1,6 +1,7 @@
 //! The chart as an image: the SVG rendered with the embedded font.
 
-use resvg::tiny_skia::{Pixmap, Transform};
+use png::{BitDepth, ColorType, Encoder, EncodingError, Filter};
+use resvg::tiny_skia::{Color, Pixmap, Transform};
 use resvg::usvg::{Options, Tree};
 
 use super::font;
@@ -25,10 +26,29 @@ pub fn png(svg: &str, scale: f32) -> Result<Vec<u8>, ReportError> {
         .ok_or_else(|| failed(&format!("a scale of {scale}")))?;
     let mut pixmap = Pixmap::new(size.width(), size.height())
         .ok_or_else(|| failed(&format!("{} × {} pixels", size.width(), size.height())))?;
+    pixmap.fill(Color::WHITE);
     resvg::render(
         &tree,
         Transform::from_scale(scale, scale),
         &mut pixmap.as_mut(),
     );
-    pixmap.encode_png().map_err(|error| failed(&error))
+    opaque(&pixmap).map_err(|error| failed(&error))
+}
+
+/// The image without its opacity. Filters help photographs: without one, flat colours take a fifth less, and half of the
+/// time.
+fn opaque(pixmap: &Pixmap) -> Result<Vec<u8>, EncodingError> {
+    let mut colours = Vec::with_capacity(pixmap.data().len() / 4 * 3);
+    for pixel in pixmap.data().chunks_exact(4) {
+        colours.extend_from_slice(&pixel[..3]);
+    }
+    let mut file = Vec::new();
+    let mut encoder = Encoder::new(&mut file, pixmap.width(), pixmap.height());
+    encoder.set_color(ColorType::Rgb);
+    encoder.set_depth(BitDepth::Eight);
+    encoder.set_filter(Filter::NoFilter);
+    let mut writer = encoder.write_header()?;
+    writer.write_image_data(&colours)?;
+    writer.finish()?;
+    Ok(file)
 }

@@ -47,6 +47,22 @@ pub fn note(of: &str, reason: &str) {
     }
 }
 
+/// Does the same with each of these, on a thread for each, at most `most` at once: what mostly waits does so together.
+///
+/// # Panics
+/// If one of them does.
+pub fn side_by_side<T: Send>(most: usize, all: Vec<T>, each: impl Fn(T) + Sync) {
+    let mut left = all.into_iter().peekable();
+    while left.peek().is_some() {
+        std::thread::scope(|scope| {
+            for one in left.by_ref().take(most) {
+                let each = &each;
+                scope.spawn(move || each(one));
+            }
+        });
+    }
+}
+
 /// Waits until a condition holds. If it never does, the test fails and names the condition.
 ///
 /// # Panics

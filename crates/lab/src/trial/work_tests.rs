@@ -12,6 +12,7 @@ use plimsoll_core::session::{Disconnect, Phase, Session, Transmit};
 use plimsoll_core::session::{NoArrivals, SessionMachines};
 use plimsoll_engine::clock::Clock;
 use plimsoll_engine::{Company, Options, Part, Report, Unsettled};
+use plimsoll_testing::side_by_side;
 use plimsoll_workload::machines;
 use plimsoll_workload_http::account::Counts;
 use serde_json::Value;
@@ -157,7 +158,7 @@ fn parts(work: &Work, options: &Options) -> Unsettled<Value> {
 fn every_work_can_be_divided() {
     let (_socket, address) = nobody();
     let options = options(address);
-    for (work, plan) in all(address) {
+    side_by_side(8, all(address), |(work, plan)| {
         let name = format!("{work:?}");
         let machines = work.machines(&*plan, &options.profile).expect("machines");
         let two = machines
@@ -183,7 +184,7 @@ fn every_work_can_be_divided() {
         let closed =
             of_a_closed_loop.any(|found| findings.get(found).is_some_and(|found| !found.is_null()));
         assert_eq!(closed, work.afterwards, "{name}");
-    }
+    });
 }
 
 #[test]

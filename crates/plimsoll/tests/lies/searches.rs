@@ -2,7 +2,7 @@
 
 use crate::document;
 use crate::support::manifests::{Root, manifest_of_gateway};
-use crate::support::{Ended, Plimsoll, built_lying_server, inconclusive, turn_of_search};
+use crate::support::{Ended, Plimsoll, built_lying_server, turn_of_search};
 
 /// `stall_rarely` over repeated trials: only the first trial of the search is struck. Each trial starts the target
 /// afresh, and this one remembers that it was started before. Its start line, which would show that, goes to a file,

@@ -10,7 +10,7 @@ use crate::support::conclusive;
 use crate::support::manifests::slo_file;
 use crate::support::records::{self, Trial};
 use crate::support::{
-    Ended, Plimsoll, built_lying_broker, inconclusive, turn, turn_of_search, undisturbed,
+    Ended, Plimsoll, built_lying_broker, turn, turn_of_search, undisturbed,
     undisturbed_beside_another,
 };
 use plimsoll_testing::measures;

@@ -1,7 +1,7 @@
 //! `find --all` and `check --all`: every target that runs here, and a reason for each that does not.
 
 use crate::support::manifests::Root;
-use crate::support::{Plimsoll, inconclusive, records, root, shared_turn, turn_of_search};
+use crate::support::{Plimsoll, records, root, shared_turn, turn_of_search};
 use plimsoll_testing::measures;
 use serde_json::Value;
 

@@ -3,9 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::support::manifests::file;
-use crate::support::{
-    Ended, Plimsoll, inconclusive, median_slo, records, root, shared_turn, turn_of_search,
-};
+use crate::support::{Ended, Plimsoll, median_slo, records, root, shared_turn, turn_of_search};
 use plimsoll_testing::measures;
 use serde_json::Value;
 

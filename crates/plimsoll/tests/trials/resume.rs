@@ -1,6 +1,6 @@
 //! `plimsoll find --resume`: a search that a signal or a crash ended resumes from the trials that were kept.
 
-use crate::support::{Plimsoll, inconclusive, median_slo, records, shared_turn, turn_of_search};
+use crate::support::{Plimsoll, median_slo, records, shared_turn, turn_of_search};
 use plimsoll_testing::measures;
 use serde_json::Value;
 

@@ -2,9 +2,7 @@
 
 use crate::support;
 use crate::support::manifests::Root;
-use crate::support::{
-    Plimsoll, Trial, inconclusive, median_slo, records, shared_turn, turn_of_search,
-};
+use crate::support::{Plimsoll, Trial, median_slo, records, shared_turn, turn_of_search};
 use plimsoll_testing::measures;
 
 const PHASES: &str = "--ramp 0.2 --warm-up 1 --measured 4 --grace 2";

@@ -1,6 +1,6 @@
 //! Several SLOs in one search: one set of trials, a load line for each.
 
-use crate::support::{Plimsoll, inconclusive, records, shared_turn, turn_of_search};
+use crate::support::{Plimsoll, records, shared_turn, turn_of_search};
 use plimsoll_testing::measures;
 use serde_json::Value;
 

@@ -3,9 +3,13 @@
 use plimsoll_host::isolation::CpuList;
 use plimsoll_host::signals::Stop;
 use plimsoll_lab::calibrate::{self, Settings};
+use plimsoll_testing::side_by_side;
 use plimsoll_workload::{Values, Work};
 
 use crate::workloads;
+
+/// Works that are measured at once. Each takes a small share of a core.
+const AT_ONCE: usize = 4;
 
 /// As few sessions and as little time as show that something is measured.
 fn settings() -> Settings {
@@ -29,10 +33,9 @@ fn the_engine_does_a_work_of_each_workload_over_tls() {
         tls: true,
         ..settings()
     };
-    for workload in workloads::ALL {
-        let Some(work) = workload.works().first() else {
-            continue;
-        };
+    let works = workloads::ALL.iter();
+    let first = works.filter_map(|workload| workload.works().first());
+    side_by_side(AT_ONCE, first.collect(), |work| {
         let round = calibrate::round(*work, &settings, &Stop::new(), |_| {});
         let round = round.unwrap_or_else(|error| panic!("{work:?}: {error}"));
         let over = round
@@ -44,7 +47,7 @@ fn the_engine_does_a_work_of_each_workload_over_tls() {
             "{work:?}: {over:?}"
         );
         assert!(over.handshake_us > 1.0, "{work:?}: {over:?}");
-    }
+    });
 }
 
 fn plausible(cost_us: f64) -> bool {
@@ -54,12 +57,12 @@ fn plausible(cost_us: f64) -> bool {
 #[test]
 fn bare_loop_and_engine_do_every_work() {
     let works = workloads::ALL.iter().flat_map(|workload| workload.works());
-    for work in works {
+    side_by_side(AT_ONCE, works.collect(), |work| {
         let round = calibrate::round(*work, &settings(), &Stop::new(), |_| {});
         let round = round.unwrap_or_else(|error| panic!("{work:?}: {error}"));
         assert!(plausible(round.bare_us), "{work:?}: {round:?}");
         assert!(plausible(round.engine_us), "{work:?}: {round:?}");
-    }
+    });
 }
 
 /// The works of a workload share the number of sessions, and have one name each in the terminal.
@@ -83,7 +86,7 @@ fn works_of_a_workload_fit_together() {
 /// A search estimates its reach from both.
 #[test]
 fn a_load_of_one_pace_has_a_work_with_a_cost() {
-    for workload in workloads::ALL {
+    side_by_side(AT_ONCE, workloads::ALL.to_vec(), |workload| {
         let plan = workload.plan(Values::default()).expect("a plan");
         let work = plan.work();
         assert_eq!(
@@ -95,5 +98,5 @@ fn a_load_of_one_pace_has_a_work_with_a_cost() {
             let cost_us = calibrate::engine_us_per_frame(&*work, &settings(), &Stop::new());
             assert!(plausible(cost_us.expect("a cost")), "{work:?}");
         }
-    }
+    });
 }

@@ -8,8 +8,7 @@ use serde_json::Value;
 use crate::support::invocation::Running;
 use crate::support::manifests::{Root, manifest_of_gateway};
 use crate::support::{
-    Ended, Plimsoll, built_lying_server, inconclusive, median_slo, records, shared_turn,
-    turn_of_search,
+    Ended, Plimsoll, built_lying_server, median_slo, records, shared_turn, turn_of_search,
 };
 use plimsoll_testing::measures;
 

@@ -11,7 +11,7 @@ use crate::support::http_server::{Lying, built_epoll_http, built_lying_http};
 use crate::support::manifests::file;
 use crate::support::records::{self, Trial};
 use crate::support::{
-    Plimsoll, conclusive, inconclusive, shared_turn, turn_of_search, undisturbed_beside_another,
+    Plimsoll, conclusive, shared_turn, turn_of_search, undisturbed_beside_another,
 };
 use plimsoll_testing::measures;
 

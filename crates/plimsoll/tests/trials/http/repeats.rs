@@ -7,8 +7,7 @@ use crate::support::http_server::built_lying_http;
 use crate::support::manifests::Root;
 use crate::support::records;
 use crate::support::{
-    Ended, Plimsoll, Trial, attempts, conclusive, inconclusive, or_inconclusive, turn,
-    turn_of_search,
+    Ended, Plimsoll, Trial, attempts, conclusive, or_inconclusive, turn, turn_of_search,
 };
 use plimsoll_testing::measures;
 

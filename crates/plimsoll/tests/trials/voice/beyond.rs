@@ -3,8 +3,7 @@
 use super::gates;
 use crate::support::manifests::Root;
 use crate::support::records::{self, Trial};
-use crate::support::{Plimsoll, built_lying_voice, turn_of_search, undisturbed_but_for};
-use crate::support::{conclusive, inconclusive};
+use crate::support::{Plimsoll, built_lying_voice, turn_of_search};
 use plimsoll_testing::measures;
 
 /// Faults of a report: rates include the drain, and counters all stages.

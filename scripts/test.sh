@@ -120,6 +120,9 @@ tests() {
     return $status
 }
 
+# Those of the checkers mostly wait.
+unit() { tests --lib --bins -- --test-threads 4; }
+
 # More tests at once than cores: a small trial mostly waits, and so does a test for its turn (crates/plimsoll/tests/support/turns.rs).
 end_to_end() { tests --test "*" -- --test-threads 24; }
 
@@ -136,7 +139,7 @@ built=$result
 code_step "tests of scripts" sh scripts/tests/steps.sh
 
 if [ "$built" = ok ]; then
-    code_step "unit and property tests" tests --lib --bins
+    code_step "unit and property tests" unit
     for check in scripts/check-*; do
         [ ! -x "$check" ] || code_step "$check" "$check"
     done

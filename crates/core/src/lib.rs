@@ -25,7 +25,6 @@
 pub mod bottleneck;
 pub mod broken_gate;
 pub mod caveat;
-pub mod circle;
 pub mod comparison;
 pub mod cost;
 pub mod drift;
@@ -35,6 +34,7 @@ pub mod latency;
 pub mod least_load;
 pub mod ledger;
 pub mod outright;
+pub mod probe;
 pub mod profile;
 pub mod ranking;
 pub mod record;

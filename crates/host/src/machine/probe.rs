@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use nix::unistd::getppid;
-use plimsoll_core::circle::circle;
+use plimsoll_core::probe::{circle, multiplied, walked};
 use plimsoll_core::record::Probe;
 use plimsoll_core::stats;
 
@@ -60,15 +60,10 @@ fn on_one_cpu(cpu: &CpuList) -> Result<Probe> {
     let mut cell = 0;
     let mut product = 3u64;
     let arithmetic_ns = median_of_blocks(MULTIPLICATIONS, || {
-        for _ in 0..MULTIPLICATIONS {
-            product = black_box(product.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
-        }
+        product = black_box(multiplied(MULTIPLICATIONS, product));
     });
     let memory_ns = median_of_blocks(READS, || {
-        for _ in 0..READS {
-            cell = circle[cell as usize];
-        }
-        black_box(cell);
+        cell = black_box(walked(&circle, READS, cell));
     });
     let system_call_ns = median_of_blocks(SYSTEM_CALLS, || {
         for _ in 0..SYSTEM_CALLS {

@@ -118,6 +118,35 @@ fn every_command_block_runs() {
     fail("a block marked `sh` did not end as it should", &failed);
 }
 
+/// Looking for examples takes seconds for each crate, so those that have none say so. One that has some since must not.
+#[test]
+fn examples_in_the_documentation_of_code_are_run() {
+    let opens = |line: &str| {
+        let text = line.trim_start();
+        let doc = text.strip_prefix("///").or(text.strip_prefix("//!"));
+        let fence = doc.and_then(|doc| doc.trim_start().strip_prefix("```"));
+        fence.map(str::to_owned)
+    };
+    let mut not_run = Vec::new();
+    for name in files() {
+        let Some((of_crate, _)) = name.split_once("/src/") else {
+            continue;
+        };
+        if !name.starts_with("crates/") || !name.ends_with(".rs") {
+            continue;
+        }
+        let read = |name: &str| std::fs::read_to_string(root().join(name)).expect(name);
+        let source = read(&name);
+        // Every second fence ends what the one before began.
+        let begins = source.lines().filter_map(opens).step_by(2);
+        let example = begins.filter(|word| word != "text").count() > 0;
+        if example && read(&format!("{of_crate}/Cargo.toml")).contains("doctest = false") {
+            not_run.push(format!("{name}: {of_crate}/Cargo.toml has `doctest = false`"));
+        }
+    }
+    fail("an example that is not run", &not_run);
+}
+
 #[test]
 fn the_reference_of_the_command_line_is_that_of_the_parser() {
     let file = root().join("docs/reference/cli.md");

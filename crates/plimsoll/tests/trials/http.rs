@@ -7,10 +7,8 @@
 //! - [`repeats`]: a server that is not the same at each start, or all the time;
 //! - [`unlike`]: results that do not compare;
 //! - [`complete`]: what no record and no manifest may leave out;
-//! - [`edges`]: a search of servers whose edge is known.
 
 mod complete;
-mod edges;
 mod faults;
 mod honest;
 mod pacing;

@@ -2,7 +2,6 @@
 
 use plimsoll_core::profile::Profile;
 use plimsoll_core::search::{Search, SearchResult, Settings, Step, TrialVerdict};
-use plimsoll_testing::measures;
 
 /// A search as `find --workload http` makes it, of a server that carries at most `edge` requests per second.
 fn searched(edge: u32, seed: u64) -> SearchResult {
@@ -37,7 +36,6 @@ fn searched(edge: u32, seed: u64) -> SearchResult {
 /// Fault of the report: each load was twice the one before, and a server that failed at the first of them got a "0",
 /// although it held half of that load. So a server that holds 50,000 is measured, whatever fails at 100,000.
 #[test]
-#[measures]
 fn two_hundred_edges_are_inside_their_intervals_and_none_is_0() {
     // From 20 to 1,000,000 requests per second, at equal steps of the logarithm. None is on a grid of powers of two.
     for number in 0..200_u32 {

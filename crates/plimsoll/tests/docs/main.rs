@@ -141,7 +141,9 @@ fn examples_in_the_documentation_of_code_are_run() {
         let begins = source.lines().filter_map(opens).step_by(2);
         let example = begins.filter(|word| word != "text").count() > 0;
         if example && read(&format!("{of_crate}/Cargo.toml")).contains("doctest = false") {
-            not_run.push(format!("{name}: {of_crate}/Cargo.toml has `doctest = false`"));
+            not_run.push(format!(
+                "{name}: {of_crate}/Cargo.toml has `doctest = false`"
+            ));
         }
     }
     fail("an example that is not run", &not_run);

@@ -158,6 +158,12 @@ pub(crate) fn undisturbed_beside_another(invocation: impl Fn() -> Plimsoll) -> O
     undisturbed_but_for(&[], invocation)
 }
 
+/// The same for a trial with several clients: it has few beside it from the first attempt on.
+pub(crate) fn undisturbed_beside_few(call: impl Fn() -> Ended) -> Option<Ended> {
+    let turn_of = |attempt| Some(turn_of_attempt(attempt + 1, ATTEMPTS));
+    or_inconclusive(attempts(ATTEMPTS - 1, turn_of, &[], call))
+}
+
 /// The same for a trial that is to have these caveats.
 pub(crate) fn undisturbed_but_for(
     expected: &[&str],

@@ -16,7 +16,8 @@ use crate::support::invocation::Running;
 use crate::support::manifests::file;
 use crate::support::records::{self, Trial};
 use crate::support::{
-    Ended, Plimsoll, ROOMY_SLO, conclusive, shared_turn, short_phases, undisturbed_call,
+    Ended, Plimsoll, ROOMY_SLO, conclusive, shared_turn, short_phases, undisturbed_beside_few,
+    undisturbed_call,
 };
 use plimsoll_testing::measures;
 
@@ -128,7 +129,7 @@ fn four_agents_are_one_client() {
     let fleet = Fleet::new();
     let sessions = "--sessions 42";
     let alone = conclusive!(undisturbed_call(&[], || fleet.trial(sessions, 3).run()));
-    let divided = conclusive!(undisturbed_call(&[], || fleet.run_with(4, sessions)));
+    let divided = conclusive!(undisturbed_beside_few(|| fleet.run_with(4, sessions)));
     divided.expect_code(0);
     divided.expect_nothing_left_running();
     let trial = divided.trial();

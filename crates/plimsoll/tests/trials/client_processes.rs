@@ -9,7 +9,7 @@ use crate::support::manifests::file;
 use crate::support::records::Trial;
 use crate::support::ws_server::{Manner, Server};
 use crate::support::{
-    Ended, Plimsoll, conclusive, records, shared_turn, undisturbed_beside_another,
+    Ended, Plimsoll, conclusive, records, shared_turn, undisturbed_beside_few,
 };
 use plimsoll_testing::measures;
 
@@ -68,7 +68,7 @@ fn with_server<T>(each: impl Fn(&dyn Fn(&str) -> Plimsoll) -> T) -> T {
 /// A trial of this load, with its accounts closed. It took more than one process.
 fn shared(manner: Manner, load: &str) -> Option<Trial> {
     let ended = against(manner, |server, slo| {
-        undisturbed_beside_another(|| call_of(server, slo, load))
+        undisturbed_beside_few(|| call_of(server, slo, load).run())
     })?;
     ended.expect_code(0);
     ended.expect_nothing_left_running();
@@ -121,9 +121,7 @@ fn expect_all_gone(left: impl Fn() -> Vec<String>) {
 #[measures]
 fn more_connections_than_a_process_has_descriptors_for() {
     for test in ["limit", "hold"] {
-        let ended = conclusive!(with_server(|call| undisturbed_beside_another(|| call(
-            test
-        ))));
+        let ended = conclusive!(with_server(|call| undisturbed_beside_few(|| call(test).run())));
         ended.expect_code(0);
         ended.expect_nothing_left_running();
         let trial = ended.trial();

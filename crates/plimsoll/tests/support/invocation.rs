@@ -9,12 +9,11 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use plimsoll_host::isolation::CpuList;
 use serde_json::Value;
 use tempfile::TempDir;
 
 use super::processes::{self, Mark};
-use super::{Trial, inference_binary, records, root, turns};
+use super::{Trial, inference_binary, records, root};
 
 /// The result folder's name in the scratch folder.
 const OUT: &str = "out";
@@ -152,31 +151,6 @@ impl Plimsoll {
         self
     }
 
-    /// Puts the client on the target's usual CPU, and the target on the client's, if the call starts a target and says
-    /// nothing of CPUs.
-    fn mirror(&mut self) {
-        const OTHERWISE: [&str; 5] = [
-            "--url",
-            "--target-cpus",
-            "--client-cpus",
-            "--vcpu",
-            "--resume",
-        ];
-        let given: Vec<_> = self.command.get_args().collect();
-        let places = given
-            .first()
-            .is_some_and(|verb| ["run", "find", "compare"].iter().any(|own| verb == own));
-        let otherwise = given
-            .iter()
-            .any(|word| OTHERWISE.iter().any(|own| word == own));
-        let cpus = CpuList::allowed_to_us().expect("CPUs");
-        if let ([first, last], true, false) = (cpus.as_slice(), places, otherwise) {
-            let (first, last) = (first.to_string(), last.to_string());
-            self.command
-                .args(["--target-cpus", &first, "--client-cpus", &last]);
-        }
-    }
-
     /// Runs the call to its end.
     pub(crate) fn run(self) -> Ended {
         self.start().wait()
@@ -184,9 +158,6 @@ impl Plimsoll {
 
     /// Starts the call.
     pub(crate) fn start(mut self) -> Running {
-        if turns::mirrored() {
-            self.mirror();
-        }
         if self.out_is_ours {
             let out = self.scratch.path().join(OUT);
             self.command.arg("--out").arg(out);

@@ -1,6 +1,5 @@
 //! Turns at using the machine. (Cargo runs test programs one after the other, and the tests of one side by side.)
 
-use std::cell::Cell;
 use std::io::Write as _;
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -9,45 +8,12 @@ use std::time::{Duration, Instant};
 /// once, because those that wait for the whole machine take none of it: they come last, one after the other.
 const ALL: u32 = 6;
 
-static FREE: Mutex<Free> = Mutex::new(Free {
-    share: ALL,
-    mirrored: 0,
-    usual: 0,
-});
+static FREE: Mutex<u32> = Mutex::new(ALL);
 static GIVEN_BACK: Condvar = Condvar::new();
-
-/// How much of the machine is free, and how many trials, of those that have a part of it, are on either side.
-struct Free {
-    share: u32,
-    mirrored: u32,
-    usual: u32,
-}
-
-impl Free {
-    fn side(&mut self, mirrored: bool) -> &mut u32 {
-        if mirrored {
-            &mut self.mirrored
-        } else {
-            &mut self.usual
-        }
-    }
-}
-
-thread_local! {
-    static MIRRORED: Cell<bool> = const { Cell::new(false) };
-}
-
-/// Whether the trials of the turn on this thread are to have client and target on each other's CPUs. The client's side
-/// costs several times as much as the target's. So of the trials that share the machine each second one is mirrored, or
-/// all clients would share one core while the other is idle.
-pub(super) fn mirrored() -> bool {
-    MIRRORED.get()
-}
 
 /// A share of the machine, given back when dropped.
 pub(crate) struct Turn {
     share: u32,
-    mirrored: bool,
     waited: Duration,
     began: Instant,
 }
@@ -82,16 +48,12 @@ fn take(share: u32) -> Turn {
     let asked = Instant::now();
     let free = FREE.lock().unwrap_or_else(PoisonError::into_inner);
     let mut free = GIVEN_BACK
-        .wait_while(free, |free| free.share < share)
+        .wait_while(free, |free| *free < share)
         .unwrap_or_else(PoisonError::into_inner);
-    free.share -= share;
-    let mirrored = share < ALL && free.mirrored < free.usual;
-    *free.side(mirrored) += 1;
-    MIRRORED.set(mirrored);
+    *free -= share;
     let began = Instant::now();
     Turn {
         share,
-        mirrored,
         waited: began - asked,
         began,
     }
@@ -99,11 +61,7 @@ fn take(share: u32) -> Turn {
 
 impl Drop for Turn {
     fn drop(&mut self) {
-        let mut free = FREE.lock().unwrap_or_else(PoisonError::into_inner);
-        free.share += self.share;
-        *free.side(self.mirrored) -= 1;
-        drop(free);
-        MIRRORED.set(false);
+        *FREE.lock().unwrap_or_else(PoisonError::into_inner) += self.share;
         GIVEN_BACK.notify_all();
         self.log();
     }

@@ -8,9 +8,7 @@ use crate::support::invocation::Running;
 use crate::support::manifests::file;
 use crate::support::records::Trial;
 use crate::support::ws_server::{Manner, Server};
-use crate::support::{
-    Ended, Plimsoll, conclusive, records, shared_turn, undisturbed_beside_few,
-};
+use crate::support::{Ended, Plimsoll, conclusive, records, shared_turn, undisturbed_beside_few};
 use plimsoll_testing::measures;
 
 /// Latencies that a machine under test load can hold.
@@ -121,7 +119,9 @@ fn expect_all_gone(left: impl Fn() -> Vec<String>) {
 #[measures]
 fn more_connections_than_a_process_has_descriptors_for() {
     for test in ["limit", "hold"] {
-        let ended = conclusive!(with_server(|call| undisturbed_beside_few(|| call(test).run())));
+        let ended = conclusive!(with_server(|call| undisturbed_beside_few(
+            || call(test).run()
+        )));
         ended.expect_code(0);
         ended.expect_nothing_left_running();
         let trial = ended.trial();

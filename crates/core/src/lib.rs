@@ -34,7 +34,6 @@ pub mod latency;
 pub mod least_load;
 pub mod ledger;
 pub mod outright;
-pub mod probe;
 pub mod profile;
 pub mod ranking;
 pub mod record;

@@ -8,7 +8,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use nix::unistd::getppid;
-use plimsoll_core::probe::{circle, multiplied, walked};
 use plimsoll_core::record::Probe;
 use plimsoll_core::stats;
 
@@ -20,7 +19,7 @@ use crate::resources::thread_cpu;
 const BLOCKS: usize = 9;
 const MULTIPLICATIONS: u32 = 100_000;
 /// 8 MiB: more than a core's own caches hold.
-const CELLS: u32 = 1 << 21;
+const CELLS: usize = 1 << 21;
 const READS: u32 = 20_000;
 const SYSTEM_CALLS: u32 = 2_000;
 const ROUND_TRIPS: usize = 300;
@@ -56,14 +55,19 @@ fn panicked() -> Error {
 
 fn on_one_cpu(cpu: &CpuList) -> Result<Probe> {
     cpu.bind_this_thread()?;
-    let circle = circle(CELLS);
+    let circle = circle();
     let mut cell = 0;
     let mut product = 3u64;
     let arithmetic_ns = median_of_blocks(MULTIPLICATIONS, || {
-        product = black_box(multiplied(MULTIPLICATIONS, product));
+        for _ in 0..MULTIPLICATIONS {
+            product = black_box(product.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
+        }
     });
     let memory_ns = median_of_blocks(READS, || {
-        cell = black_box(walked(&circle, READS, cell));
+        for _ in 0..READS {
+            cell = circle[cell as usize];
+        }
+        black_box(cell);
     });
     let system_call_ns = median_of_blocks(SYSTEM_CALLS, || {
         for _ in 0..SYSTEM_CALLS {
@@ -79,6 +83,28 @@ fn on_one_cpu(cpu: &CpuList) -> Result<Probe> {
         timer_late_us,
         timer_cpu_us,
     })
+}
+
+/// Each cell holds the index of the next one. They form a circle through all cells that no prefetcher can foresee
+/// (Sattolo's shuffle).
+fn circle() -> Vec<u32> {
+    let mut cells = vec![0; CELLS];
+    for (cell, index) in cells.iter_mut().zip(0..) {
+        *cell = index;
+    }
+    let mut random = 1u64;
+    let mut last = CELLS;
+    while last > 1 {
+        last -= 1;
+        // Knuth's MMIX generator. Its high bits are good enough to scatter the cells.
+        random = random
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        let other = (random >> 33) as usize % last;
+        // Without calls, so that a dev build, too, waits for several cells at once.
+        (cells[last], cells[other]) = (cells[other], cells[last]);
+    }
+    cells
 }
 
 /// The time of one of `steps` steps, ns: the median over blocks.
@@ -156,6 +182,20 @@ fn median(values: Vec<f64>) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_circle_goes_through_every_cell() {
+        let circle = circle();
+        let (mut cell, mut steps) = (0u32, 0usize);
+        loop {
+            cell = circle[cell as usize];
+            steps += 1;
+            if cell == 0 {
+                break;
+            }
+        }
+        assert_eq!(steps, CELLS);
+    }
 
     #[test]
     fn medians_pass_over_what_happened_once() {

@@ -121,11 +121,10 @@ fn every_command_block_runs() {
 /// Looking for examples takes seconds for each crate, so those that have none say so. One that has some since must not.
 #[test]
 fn examples_in_the_documentation_of_code_are_run() {
-    let opens = |line: &str| {
+    let doc = |line: &str| {
         let text = line.trim_start();
         let doc = text.strip_prefix("///").or(text.strip_prefix("//!"));
-        let fence = doc.and_then(|doc| doc.trim_start().strip_prefix("```"));
-        fence.map(str::to_owned)
+        format!("{}\n", doc.unwrap_or_default())
     };
     let mut not_run = Vec::new();
     for name in files() {
@@ -136,14 +135,12 @@ fn examples_in_the_documentation_of_code_are_run() {
             continue;
         }
         let read = |name: &str| std::fs::read_to_string(root().join(name)).expect(name);
-        let source = read(&name);
-        // Every second fence ends what the one before began.
-        let begins = source.lines().filter_map(opens).step_by(2);
-        let example = begins.filter(|word| word != "text").count() > 0;
-        if example && read(&format!("{of_crate}/Cargo.toml")).contains("doctest = false") {
-            not_run.push(format!(
-                "{name}: {of_crate}/Cargo.toml has `doctest = false`"
-            ));
+        let docs: String = read(&name).lines().map(doc).collect();
+        let mut blocks = Page::parse(&name, &docs).blocks.into_iter();
+        let example = blocks.any(|block| block.info.as_deref() != Some("text"));
+        let manifest = format!("{of_crate}/Cargo.toml");
+        if example && read(&manifest).contains("doctest = false") {
+            not_run.push(format!("{name}: {manifest} has `doctest = false`"));
         }
     }
     fail("an example that is not run", &not_run);

@@ -3,15 +3,16 @@
 use crate::document;
 use crate::support::manifests::{Root, manifest_of_gateway};
 use crate::support::{Ended, Plimsoll, built_lying_server, turn_of_search};
+use plimsoll_testing::measures;
 
 /// `stall_rarely` over repeated trials: only the first trial of the search is struck. Each trial starts the target
 /// afresh, and this one remembers that it was started before. Its start line, which would show that, goes to a file,
 /// because a search must not continue with another target. That fail is false, so the answer must be that of an honest
 /// server: everything up to `--max` passes, and nothing is known to fail. It must not be forgotten either: the trial is
-/// there, with its verdict.
+/// there, with its verdict. (One that the machine disturbed may have been the struck one; then the search is made again.)
 #[test]
+#[measures]
 fn one_bad_trial_does_not_bound_a_search() {
-    // Each trial starts the target afresh: one that the machine disturbed may have been the struck one.
     let _turn = turn_of_search();
     expect_the_answer_of_an_honest_server(&search());
 }

@@ -249,6 +249,7 @@ pub(crate) fn judged(test: impl Fn()) -> Result<(), String> {
                 "this machine disturbed it ({by}), and it said: {said}"
             ));
         }
+        eprintln!("disturbed by the machine, the whole test again: {by}");
         turns::log(&format!("disturbed by {by}: the whole test again:"));
         ATTEMPT.set(2);
     }
@@ -316,7 +317,7 @@ pub(crate) fn cards_of(maker: &str) -> Vec<String> {
 /// disturbed a trial: it may have its answer all the same. If it has not, it fails, and runs once more ([`judged`]), beside
 /// fewer others.
 pub(crate) fn turn_of_search() -> Turn {
-    turn_of_attempt(ATTEMPT.get(), 3)
+    turn_of_attempt(ATTEMPT.get(), ATTEMPTS)
 }
 
 /// Reports that the machine disturbed the trial each time.

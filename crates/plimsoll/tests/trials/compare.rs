@@ -152,7 +152,6 @@ fn a_target_against_itself_and_then_its_folders() {
     let again = Plimsoll::plain(["report"]).arg(ended.folder()).run();
     again.expect_code(0);
 
-    let _turn = shared_turn();
     let files = tempfile::tempdir().expect("a scratch folder");
     let old = copy(&ended.folder(), &files.path().join("old"), costs_more(1.0));
     let new = copy(&ended.folder(), &files.path().join("new"), costs_more(3.0));

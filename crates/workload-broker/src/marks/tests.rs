@@ -399,7 +399,7 @@ proptest! {
         prop_assert!(bytes.len() <= 100_000 / 8 + 4_096 + 10);
         let text = serde_json::to_string(&set).unwrap();
         prop_assert_eq!(serde_json::from_str::<Bits>(&text).unwrap(), set);
-        for cut in (0..bytes.len()).step_by(41) {
+        for cut in 0..bytes.len() {
             prop_assert!(Bits::from_bytes(&bytes[..cut]).is_err());
         }
     }

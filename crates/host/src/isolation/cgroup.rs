@@ -52,9 +52,7 @@ impl Cgroup {
     /// lists what could not be provided, and the caller decides whether that matters.
     #[must_use]
     pub fn create(placement: &Placement, period_us: u64, layout: &Layout) -> Self {
-        static COUNT: AtomicU32 = AtomicU32::new(1);
-        let number = COUNT.fetch_add(1, Ordering::Relaxed);
-        let name = Maker::us().name(number);
+        let name = unique_name();
         let limits = CpuLimits {
             quota_us: placement
                 .needs_quota()
@@ -148,6 +146,12 @@ impl Cgroup {
     pub fn kill_all(&self) -> Result<()> {
         kill_all_in(&self.view, &self.name)
     }
+}
+
+/// The name of a new group, `plimsoll-<namespace>-<pid>-<start>-<n>`.
+pub(super) fn unique_name() -> String {
+    static COUNT: AtomicU32 = AtomicU32::new(1);
+    Maker::us().name(COUNT.fetch_add(1, Ordering::Relaxed))
 }
 
 /// Kills every process in the folders of the view and waits until they are empty.

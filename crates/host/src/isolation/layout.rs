@@ -75,6 +75,17 @@ impl Hierarchy {
     }
 }
 
+impl Hierarchy {
+    /// The folders in which a group of ours may be: our own group's, and those of the groups around it.
+    pub(super) fn outward(&self) -> Vec<PathBuf> {
+        let own = self.own_folder();
+        let places = own
+            .ancestors()
+            .take_while(|folder| folder.starts_with(&self.mount));
+        places.map(Path::to_path_buf).collect()
+    }
+}
+
 /// The control group hierarchies of this machine. On a hybrid machine both kinds are present, and the controllers may
 /// be in either.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

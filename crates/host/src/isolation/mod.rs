@@ -5,6 +5,7 @@
 //! cpus    CPU lists, and which go to whom
 //! layout  which control group controllers this machine has, and where (version 1, version 2, or both)
 //! cgroup  one group for one target: made, joined, emptied, removed
+//! idle    a group that has a CPU only when nothing else wants it
 //! means   by which means the target is isolated and measured, and what is missing
 //! network a network namespace for one target, and the virtual cards that join it to ours
 //! offloads what a network card does in place of the kernel's stack
@@ -17,6 +18,7 @@
 
 mod cgroup;
 mod cpus;
+mod idle;
 mod layout;
 mod limits;
 mod means;
@@ -30,6 +32,7 @@ mod view;
 
 pub use cgroup::{Cgroup, DEFAULT_PERIOD_US};
 pub use cpus::{Bound, CpuList, Placement, siblings_of, whole_cpus};
+pub(crate) use idle::IdleGroup;
 pub use layout::{Controller, Hierarchy, Layout};
 pub use limits::{GroupLimits, Throttling};
 pub use means::{How, Means, Missing, Wanted};

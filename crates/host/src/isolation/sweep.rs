@@ -30,7 +30,7 @@ pub fn sweep_stale(layout: &Layout) -> Swept {
         .v1
         .values()
         .chain(&layout.v2)
-        .map(Hierarchy::own_folder)
+        .flat_map(Hierarchy::outward)
         .collect();
     let mut names = BTreeSet::new();
     let mut processes = BTreeSet::new();
@@ -75,8 +75,10 @@ mod tests {
         let mount = tempfile::tempdir().expect("temp");
         let hierarchy = Hierarchy {
             mount: mount.path().into(),
-            own: "/".into(),
+            // Groups are made around our own too.
+            own: "/ours".into(),
         };
+        std::fs::create_dir(mount.path().join("ours")).expect("mkdir");
         let layout = Layout {
             v1: [(Controller::Cpu, hierarchy)].into(),
             v2: None,
@@ -109,7 +111,8 @@ mod tests {
             })
             .collect();
         left.sort();
-        let mut kept = kept.map(str::to_owned);
+        let mut kept = Vec::from(kept.map(str::to_owned));
+        kept.push("ours".to_owned());
         kept.sort();
         assert_eq!(left, kept);
     }

@@ -38,9 +38,10 @@ pub fn png(svg: &str, scale: f32) -> Result<Vec<u8>, ReportError> {
 /// The image without its opacity. Filters help photographs: without one, flat colours take a fifth less, and half of the
 /// time.
 fn opaque(pixmap: &Pixmap) -> Result<Vec<u8>, EncodingError> {
-    let mut colours = Vec::with_capacity(pixmap.data().len() / 4 * 3);
-    for pixel in pixmap.data().chunks_exact(4) {
-        colours.extend_from_slice(&pixel[..3]);
+    let (pixels, _) = pixmap.data().as_chunks();
+    let mut colours = vec![0; pixels.len() * 3];
+    for (colour, [red, green, blue, _]) in colours.as_chunks_mut().0.iter_mut().zip(pixels) {
+        *colour = [*red, *green, *blue];
     }
     let mut file = Vec::new();
     let mut encoder = Encoder::new(&mut file, pixmap.width(), pixmap.height());

@@ -1,6 +1,6 @@
 # make bench     the load line of rust-axum on this machine, quickly
 # make test      formatters, linters, unit, property and end-to-end tests, and the tests of the targets that changed
-# make test-all  the same with the tests of all targets, and the release; writes to targets/tested.txt what passed
+# make test-all  the same with the tests of all targets, the long ones, and the release; writes to targets/tested.txt what passed
 # make test-targets  the tests of the targets that changed, alone; writes what passed to the same file
 # make test-cluster  the chart on a Kubernetes of one node, which it builds, starts and ends; needs root
 # make build     the command, at target/release/plimsoll

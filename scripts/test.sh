@@ -3,7 +3,7 @@
 # tests through the real binary, and last its pages in a real browser. A step that fails does not keep the others from running; the end lists what failed.
 #
 #   sh scripts/test.sh            of the targets and the pages those whose content is not what targets/tested.txt records (scripts/tested.sh)
-#   sh scripts/test.sh all        all targets, and the release; records each that passed
+#   sh scripts/test.sh all        all targets, the long tests, and the release; records each that passed
 #   sh scripts/test.sh targets    only targets and pages, those that changed; records each that passed
 set -eu
 cd "$(dirname "$0")/.."
@@ -126,6 +126,9 @@ unit() { tests --lib --bins -- --test-threads 4; }
 # More tests at once than cores: a small trial mostly waits, and so does a test for its turn (crates/plimsoll/tests/support/turns.rs).
 end_to_end() { tests --test "*" -- --test-threads 24; }
 
+# Those that take half a minute of the whole machine, each of which has a shorter sibling in another workload.
+long_end_to_end() { tests --test trials -- --ignored --test-threads 24; }
+
 browser() {
     sh scripts/install-browser.sh && sh tests/browser/test.sh
 }
@@ -159,6 +162,7 @@ fi
 if [ "$built" = ok ]; then
     step "conformance of targets, several at a time" conformance
     code_step "end-to-end tests" end_to_end
+    [ "$what" != all ] || step "long end-to-end tests" long_end_to_end
     code_step "tests in the documentation of code" tests --doc
     if [ -s "$logs/pages" ]; then
         step "the pages in a browser" browser

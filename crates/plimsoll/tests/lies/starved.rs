@@ -169,7 +169,7 @@ fn a_search_with_half_a_core() {
         return;
     };
     let line = format!(
-        "find lying-server --start {OVERLOAD} --max {} --time-budget 0.5 {PHASES}",
+        "find lying-server --start {OVERLOAD} --max {} --time-budget 0.25 {PHASES}",
         2 * OVERLOAD
     );
     let ended = group.call(&line).run();

@@ -6,7 +6,7 @@ use crate::document;
 use crate::entry::{Counter, Lie, Manifest};
 use crate::support::manifests::file;
 use crate::support::{
-    Ended, Plimsoll, Trial, attempts, built_lying_server, inconclusive, records, turn,
+    Ended, Plimsoll, Trial, attempts, built_lying_server, half_turn, inconclusive, records, turn,
     turn_of_attempt,
 };
 use crate::table;
@@ -54,10 +54,10 @@ fn undisturbed(lie: &Lie) -> Result<Ended, Vec<String>> {
     let expected: Vec<&str> = expected_caveats(lie).collect();
     let turn_of = |attempt| {
         let alone = WANTS_A_CORE.contains(&lie.lie);
-        Some(if alone {
-            turn()
-        } else {
-            turn_of_attempt(attempt, ATTEMPTS)
+        Some(match attempt {
+            1 if alone => half_turn(),
+            _ if alone => turn(),
+            _ => turn_of_attempt(attempt, ATTEMPTS),
         })
     };
     attempts(ATTEMPTS, turn_of, &expected, || call(lie))

@@ -39,6 +39,7 @@ fn number(value: &Value, field: &str) -> f64 {
 }
 
 #[test]
+#[ignore = "long; make test-all runs it"]
 #[measures]
 fn messages_echoes_and_connections_have_a_cost_and_another_over_tls() {
     let ended = calibrate(&["10", "--workload", "ws", "--tls"]);

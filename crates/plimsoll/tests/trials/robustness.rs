@@ -88,7 +88,7 @@ fn a_terminal_that_vanishes_costs_nothing_of_what_was_measured() {
 #[test]
 #[measures]
 fn a_target_that_prints_without_end_fills_no_disk() {
-    let _turn = turn();
+    let _turn = half_turn();
     let prints =
         "(sleep 1; while :; do head -c 8000000 /dev/zero | tr '\\0' x; echo; sleep 0.1; done) &";
     let targets = behind("chatty", prints);

@@ -13,7 +13,7 @@ use crate::support::manifests::file;
 use crate::support::records::{self, Trial};
 use crate::support::ws_server::{Manner, Server};
 use crate::support::{
-    Ended, Plimsoll, ROOMY_SLO, conclusive, root, shared_turn, short_phases, turn,
+    Ended, Plimsoll, ROOMY_SLO, conclusive, half_turn, root, shared_turn, short_phases,
     undisturbed_beside_another,
 };
 use plimsoll_testing::measures;
@@ -402,7 +402,7 @@ fn connections_come_from_the_addresses_that_were_asked_for() {
 #[measures]
 fn descriptors_that_run_out_are_the_machines() {
     build_target();
-    let _turn = turn();
+    let _turn = half_turn();
     let server = Server::start(Manner::Echo);
     let files = tempfile::tempdir().expect("a scratch folder");
     let slo = file(files.path(), "roomy.toml", ROOMY_SLO);

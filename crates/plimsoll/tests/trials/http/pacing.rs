@@ -4,7 +4,7 @@ use super::{PHASES, call, count, expect_sound, with_fault};
 use crate::support::burners::expect_starved_client;
 use crate::support::http_server::built_lying_http;
 use crate::support::{
-    Ended, attempts, conclusive, inconclusive, or_inconclusive, shared_turn, turn,
+    Ended, attempts, conclusive, half_turn, inconclusive, or_inconclusive, shared_turn,
 };
 use plimsoll_testing::measures;
 
@@ -19,7 +19,7 @@ fn alone(fault: &str, line: &str) -> Option<Ended> {
 #[measures]
 fn a_server_that_takes_300_us_is_seen_to_unless_the_client_has_a_tick() {
     built_lying_http();
-    let _turn = turn();
+    let _turn = half_turn();
     // At 730/s no request is due at the same point of a tick as the one before.
     let p50_ms = |fault: &str, tick_us: Option<u64>| {
         let tick = tick_us.map_or_else(String::new, |us| format!("--tick-us {us}"));
@@ -58,7 +58,7 @@ fn a_server_that_stops_is_asked_all_the_same() {
     const EVERY_MS: f64 = 1_500.0;
     const CONNECTIONS: u64 = 100;
     built_lying_http();
-    let _turn = turn();
+    let _turn = half_turn();
     // The window is two periods. So it has two stops, wherever it begins, even if one of them is cut in two.
     let line = format!(
         "--sessions 1000 --connections {CONNECTIONS} --ramp 0.2 --warm-up 0.5 --measured 3 --grace 1"

@@ -14,6 +14,7 @@ use plimsoll_testing::measures;
 /// Fault of the report: one run for each cell. Here a start gives a delay of 5 or of 200 ms for the life of the process.
 /// The test draws one after the other, so that the repeats disagree for certain.
 #[test]
+#[ignore = "long; make test-all runs it"]
 #[measures]
 fn a_server_whose_start_draws_its_delay_is_borderline() {
     let program = built_lying_http().display().to_string();
@@ -87,6 +88,7 @@ fn stalling(line: &str, of_call: impl Fn(&str) -> Plimsoll) -> Option<Ended> {
 /// 25 s fails in the window of `standard`. This one does so for half of that time, in a window half as long, because
 /// tests should not take minutes.
 #[test]
+#[ignore = "long; make test-all runs it"]
 #[measures]
 fn a_rare_stall_fails_in_the_window_of_standard_and_a_short_window_misses_it() {
     built_lying_http();

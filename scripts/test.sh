@@ -120,8 +120,28 @@ tests() {
     return $status
 }
 
-# Those of the checkers mostly wait.
-unit() { tests --lib --bins -- --test-threads 4; }
+# They give way to what runs beside them.
+checks() {
+    for check in scripts/check-*; do
+        [ -x "$check" ] || continue
+        status=0
+        nice -n 19 "$check" >"$logs/${check#scripts/}" 2>&1 || status=$?
+        echo $status >"$logs/${check#scripts/}.status"
+    done
+}
+
+# Those of the checkers mostly wait, so scripts/check-* run beside them.
+unit() {
+    checks >/dev/null &
+    tests --lib --bins -- --test-threads 4
+}
+
+# What this check said, and how it ended.
+check_said() {
+    until [ -s "$logs/$1.status" ]; do sleep 0.2; done
+    cat "$logs/$1"
+    return "$(cat "$logs/$1.status")"
+}
 
 # More tests at once than cores: a small trial mostly waits, and so does a test for its turn (crates/plimsoll/tests/support/turns.rs).
 end_to_end() { tests --test "*" -- --test-threads 24; }
@@ -144,7 +164,7 @@ code_step "tests of scripts" sh scripts/tests/steps.sh
 if [ "$built" = ok ]; then
     code_step "unit and property tests" unit
     for check in scripts/check-*; do
-        [ ! -x "$check" ] || code_step "$check" "$check"
+        [ ! -x "$check" ] || code_step "$check" check_said "${check#scripts/}"
     done
 else
     not_run "unit and property tests" "the build failed"

@@ -178,6 +178,9 @@ pub(crate) fn undisturbed_call(expected: &[&str], call: impl Fn() -> Ended) -> O
     or_inconclusive(attempts(ATTEMPTS, turn_of, expected, call))
 }
 
+/// How often to run a whole test that fails after a disturbance.
+const JUDGED_ATTEMPTS: u32 = 2;
+
 /// How many attempts the machine has disturbed without one in between that it did not disturb.
 static DISTURBED_IN_A_ROW: AtomicU32 = AtomicU32::new(0);
 
@@ -243,7 +246,7 @@ pub(crate) fn judged(test: impl Fn()) -> Result<(), String> {
         if by.is_empty() {
             resume_unwind(failure);
         }
-        if ATTEMPT.get() == 2 || amid_noise() {
+        if ATTEMPT.get() == JUDGED_ATTEMPTS || amid_noise() {
             let said = message_of(&*failure);
             return Err(format!(
                 "this machine disturbed it ({by}), and it said: {said}"
@@ -251,7 +254,7 @@ pub(crate) fn judged(test: impl Fn()) -> Result<(), String> {
         }
         eprintln!("disturbed by the machine, the whole test again: {by}");
         turns::log(&format!("disturbed by {by}: the whole test again:"));
-        ATTEMPT.set(2);
+        ATTEMPT.set(JUDGED_ATTEMPTS);
     }
 }
 
@@ -314,10 +317,9 @@ pub(crate) fn cards_of(maker: &str) -> Vec<String> {
 }
 
 /// The turn of a test with a search, or with whatever has several trials. Such a test does not ask whether the machine
-/// disturbed a trial: it may have its answer all the same. If it has not, it fails, and runs once more ([`judged`]), beside
-/// fewer others.
+/// disturbed a trial: it may have its answer all the same. If it has not, it fails, and runs once more ([`judged`]), alone.
 pub(crate) fn turn_of_search() -> Turn {
-    turn_of_attempt(ATTEMPT.get(), ATTEMPTS)
+    turn_of_attempt(ATTEMPT.get(), JUDGED_ATTEMPTS)
 }
 
 /// Reports that the machine disturbed the trial each time.

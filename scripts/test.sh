@@ -70,6 +70,9 @@ own_tests() {
         xargs -r -n 1 -P 2 sh scripts/test-target.sh
 }
 
+# The targets that said why they cannot run here.
+absent() { sed -n 's|^targets/\([^:]*\):.*|\1|p' "$logs/skipped"; }
+
 toolchains() {
     # The end-to-end tests start targets in Rust only, which need none beyond the workspace's own.
     # shellcheck disable=SC2046  # names without blanks
@@ -146,7 +149,7 @@ check_said() {
 # More tests at once than cores: a small trial mostly waits, and so does a test for its turn (crates/plimsoll/tests/support/turns.rs).
 end_to_end() { tests --test "*" -- --test-threads 24; }
 
-# Those that take half a minute of the whole machine, each of which has a shorter sibling in another workload.
+# Those that take half a minute or more.
 long_end_to_end() { tests --test trials -- --ignored --test-threads 24; }
 
 browser() {
@@ -179,7 +182,7 @@ else
     not_run "the targets' own tests" "no target has changed"
 fi
 # One that has just said why it cannot run here cannot be checked either.
-sed -n 's|^targets/\([^:]*\):.*|\1|p' "$logs/skipped" | grep -vxF -f - "$logs/conformance" >"$logs/present" || true
+absent | grep -vxF -f - "$logs/conformance" >"$logs/present" || true
 mv "$logs/present" "$logs/conformance"
 
 if [ "$built" = ok ]; then
@@ -229,7 +232,7 @@ finish >"$logs/end" || passed=no
 if records; then
     awk -F '\t' '{ print $2, $3 }' "$logs/steps" >"$logs/steps-ok"
     # shellcheck disable=SC2046  # names without blanks
-    sh scripts/tested.sh record "$logs/keys" $(sed -n 's|^targets/\([^:]*\):.*|\1|p' "$logs/skipped") $(not_passed)
+    sh scripts/tested.sh record "$logs/keys" $(absent) $(not_passed)
     echo "what passed is recorded in targets/tested.txt; commit it"
 fi
 cat "$logs/end"

@@ -1,11 +1,9 @@
 //! A control group that has a CPU only when nothing else wants it.
 
-#[cfg(test)]
-use std::path::Path;
 use std::path::PathBuf;
 
 use super::cgroup::{remove_group, unique_name, write_value};
-use super::layout::{Controller, Hierarchy, Layout};
+use super::layout::{Controller, Layout};
 
 /// A control group whose processes run only when nothing outside of it wants the CPU (`cpu.idle`, since Linux 5.15).
 ///
@@ -20,14 +18,10 @@ impl IdleGroup {
     /// may not make any.
     pub(crate) fn make(layout: &Layout) -> Option<Self> {
         let name = unique_name();
-        let mut places: Vec<PathBuf> = [layout.v1.get(&Controller::Cpu), layout.v2.as_ref()]
+        [layout.v1.get(&Controller::Cpu), layout.v2.as_ref()]
             .into_iter()
             .flatten()
-            .flat_map(Hierarchy::outward)
-            .collect();
-        places.sort_by_key(|place| place.components().count());
-        places
-            .into_iter()
+            .flat_map(|hierarchy| hierarchy.outward().into_iter().rev())
             .find_map(|place| Self::make_at(place.join(&name)))
     }
 
@@ -45,8 +39,8 @@ impl IdleGroup {
     }
 
     #[cfg(test)]
-    pub(crate) fn folder(&self) -> &Path {
-        &self.folder
+    pub(crate) fn folder(&self) -> PathBuf {
+        self.folder.clone()
     }
 }
 

@@ -73,9 +73,7 @@ impl Hierarchy {
             self.mount.clone()
         }
     }
-}
 
-impl Hierarchy {
     /// The folders in which a group of ours may be: our own group's, and those of the groups around it.
     pub(super) fn outward(&self) -> Vec<PathBuf> {
         let own = self.own_folder();

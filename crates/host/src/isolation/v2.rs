@@ -35,8 +35,7 @@ pub(super) fn create(
     wanted: &[Controller],
     limits: &CpuLimits<'_>,
 ) -> Result<Made, String> {
-    let own = hierarchy.own_folder();
-    let (parent, why_here) = choose_parent(&hierarchy.mount, &own, wanted);
+    let (parent, why_here) = choose_parent(hierarchy, wanted);
     let folder = parent.join(name);
     let refuse = |error: std::io::Error| format!("{}: {error}", folder.display());
     std::fs::create_dir(&folder).map_err(refuse)?;
@@ -93,18 +92,18 @@ fn set_up(controller: Controller, folder: &Path, limits: &CpuLimits<'_>) -> std:
 
 /// The folder to make the group in. It comes with the reason if it is only our own group, because there is no better
 /// place.
-fn choose_parent(mount: &Path, own: &Path, wanted: &[Controller]) -> (PathBuf, Option<String>) {
+fn choose_parent(hierarchy: &Hierarchy, wanted: &[Controller]) -> (PathBuf, Option<String>) {
     let needs_cpu = wanted.contains(&Controller::Cpu);
-    let place = own
-        .ancestors()
-        .take_while(|folder| folder.starts_with(mount))
-        .find(|folder| {
-            !needs_cpu
-                || (handed_on(folder).iter().any(|name| name == "cpu") && may_create_in(folder))
-        });
+    let place = hierarchy.outward().into_iter().find(|folder| {
+        !needs_cpu || (handed_on(folder).iter().any(|name| name == "cpu") && may_create_in(folder))
+    });
     match place {
-        Some(place) => (place.to_path_buf(), None),
-        None => (own.to_path_buf(), step_aside(own, wanted).err()),
+        Some(place) => (place, None),
+        None => {
+            let own = hierarchy.own_folder();
+            let why = step_aside(&own, wanted).err();
+            (own, why)
+        }
     }
 }
 
@@ -181,20 +180,18 @@ mod tests {
         let mount = tempfile::tempdir().expect("temp");
         let slice = mount.path().join("user.slice");
         let own = slice.join("session.scope");
+        let hierarchy = Hierarchy {
+            mount: mount.path().into(),
+            own: "/user.slice/session.scope".into(),
+        };
         group(mount.path(), "", "cpu cpuset memory", "cpu cpuset memory");
         group(&slice, "", "cpu memory", "cpu memory");
         group(&own, "1\n2\n", "cpu memory", "");
-        assert_eq!(
-            choose_parent(mount.path(), &own, &ALL),
-            (slice.clone(), None)
-        );
+        assert_eq!(choose_parent(&hierarchy, &ALL), (slice.clone(), None));
         std::fs::write(slice.join("cgroup.subtree_control"), "memory").expect("write");
-        assert_eq!(
-            choose_parent(mount.path(), &own, &ALL),
-            (mount.path().into(), None)
-        );
+        assert_eq!(choose_parent(&hierarchy, &ALL), (mount.path().into(), None));
         std::fs::write(mount.path().join("cgroup.subtree_control"), "memory").expect("write");
-        let (place, why) = choose_parent(mount.path(), &own, &ALL);
+        let (place, why) = choose_parent(&hierarchy, &ALL);
         assert_eq!(place, own);
         assert!(
             why.expect("reason")

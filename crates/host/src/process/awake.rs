@@ -33,12 +33,16 @@ impl Awake {
     pub fn keep(cpus: &CpuList) -> Self {
         let layout = Layout::of_this_machine();
         let ours = GroupView::of_process(Pid::this().as_raw(), &layout);
-        let mut processes = Vec::new();
-        let mut group = None;
-        if !ours.limits().has_quota() {
-            group = IdleGroup::make(&layout);
-            processes.extend(cpus.as_slice().iter().filter_map(|cpu| spin_on(*cpu)));
+        if ours.limits().has_quota() {
+            let (processes, group) = (Vec::new(), None);
+            return Self { processes, group };
         }
+        let group = IdleGroup::make(&layout);
+        let processes: Vec<_> = cpus
+            .as_slice()
+            .iter()
+            .filter_map(|cpu| spin_on(*cpu))
+            .collect();
         if let Some(group) = &group {
             for pid in &processes {
                 group.take(pid.as_raw());
@@ -152,10 +156,11 @@ mod tests {
             return;
         }
         let pid = awake.processes[0];
-        match &awake.group {
-            Some(group) => {
-                let idle = std::fs::read_to_string(group.folder().join("cpu.idle"));
-                let members = std::fs::read_to_string(group.folder().join("cgroup.procs"));
+        let folder = awake.group.as_ref().map(IdleGroup::folder);
+        match &folder {
+            Some(folder) => {
+                let idle = std::fs::read_to_string(folder.join("cpu.idle"));
+                let members = std::fs::read_to_string(folder.join("cgroup.procs"));
                 assert_eq!(idle.expect("idle").trim(), "1");
                 assert_eq!(members.expect("members").trim(), pid.to_string());
             }
@@ -163,10 +168,6 @@ mod tests {
                 plimsoll_testing::skipped!("a control group that gives way: none can be made here")
             }
         }
-        let folder = awake
-            .group
-            .as_ref()
-            .map(|group| group.folder().to_path_buf());
         // It is placed within moments. Field 39 of the manual is the CPU, 41 the policy; the state is field 3.
         let placed = (0..500).find_map(|_| {
             std::thread::sleep(std::time::Duration::from_millis(10));

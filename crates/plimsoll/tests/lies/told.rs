@@ -53,10 +53,10 @@ pub(crate) fn told(name: &str) {
 fn undisturbed(lie: &Lie) -> Result<Ended, Vec<String>> {
     let expected: Vec<&str> = expected_caveats(lie).collect();
     let turn_of = |attempt| {
-        let alone = WANTS_A_CORE.contains(&lie.lie);
+        let wants_a_core = WANTS_A_CORE.contains(&lie.lie);
         Some(match attempt {
-            1 if alone => half_turn(),
-            _ if alone => turn(),
+            1 if wants_a_core => half_turn(),
+            _ if wants_a_core => turn(),
             _ => turn_of_attempt(attempt, ATTEMPTS),
         })
     };

@@ -23,7 +23,7 @@ pub(crate) fn turn() -> Turn {
     take(ALL)
 }
 
-/// The same, for a trial so small that six do not disturb one another: about thirty sessions take a few hundredths of a
+/// The same, for a trial so small that [`ALL`] of them do not disturb one another: about thirty sessions take a few hundredths of a
 /// core.
 pub(crate) fn shared_turn() -> Turn {
     take(1)

@@ -3,15 +3,12 @@
 use super::{PHASES, call, count, expect_sound, with_fault};
 use crate::support::burners::expect_starved_client;
 use crate::support::http_server::built_lying_http;
-use crate::support::{
-    Ended, attempts, conclusive, half_turn, inconclusive, or_inconclusive, shared_turn,
-};
+use crate::support::{Ended, conclusive, half_turn, inconclusive, shared_turn, undisturbed};
 use plimsoll_testing::measures;
 
 /// One trial at a time; the caller has the turn.
 fn alone(fault: &str, line: &str) -> Option<Ended> {
-    let trial = || with_fault(call(&format!("run lying-http {line}")), fault).run();
-    or_inconclusive(attempts(3, |_| None, &[], trial))
+    undisturbed(|| with_fault(call(&format!("run lying-http {line}")), fault))
 }
 
 /// Fault of the report: a timer of 1 ms, by which every median was 0.9 to 1.2 ms, whatever the server.

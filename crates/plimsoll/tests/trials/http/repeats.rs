@@ -6,9 +6,7 @@ use super::{call, count, expect_sound, with_fault};
 use crate::support::http_server::built_lying_http;
 use crate::support::manifests::Root;
 use crate::support::records;
-use crate::support::{
-    Ended, Plimsoll, Trial, attempts, conclusive, or_inconclusive, turn, turn_of_search,
-};
+use crate::support::{Ended, Plimsoll, Trial, conclusive, turn, turn_of_search, undisturbed};
 use plimsoll_testing::measures;
 
 /// Fault of the report: one run for each cell. Here a start gives a delay of 5 or of 200 ms for the life of the process.
@@ -80,8 +78,7 @@ command = ["sh", "-c", {line:?}]
 fn stalling(line: &str, of_call: impl Fn(&str) -> Plimsoll) -> Option<Ended> {
     let line = format!("run lying-http --sessions 1000 --ramp 0.2 --warm-up 0.5 --grace 1 {line}");
     let fault = "stall_rare STOP_MS=250 EVERY_MS=12500";
-    let trial = || with_fault(of_call(&line), fault).run();
-    or_inconclusive(attempts(3, |_| None, &[], trial))
+    undisturbed(|| with_fault(of_call(&line), fault))
 }
 
 /// Fault of the report: a window of 20 s said 15.6 ms, one of 30 s said 200. A server that stands still for 0.5 s of each

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use plimsoll_host::doctor::{Finding, Level};
 
-use crate::manifest::{Discovered, Manifest, Readiness};
+use crate::manifest::{Discovered, Readiness, availability_of_each};
 use crate::trial::Registry;
 
 /// A target as the doctor sees it.
@@ -16,7 +16,7 @@ use crate::trial::Registry;
 pub struct ObservedTarget {
     /// `<workload>/<name>`.
     pub name: String,
-    /// See [`Manifest::optional`].
+    /// See [`Manifest::optional`](crate::manifest::Manifest::optional).
     pub optional: bool,
     /// Whether it can be built and run.
     pub readiness: Readiness,
@@ -48,8 +48,17 @@ impl Observed {
     /// Looks at the targets. It runs every target's version commands, so it takes a moment.
     #[must_use]
     pub fn of_targets(workloads: Registry, root: Option<&Path>, discovered: &Discovered) -> Self {
+        let targets = &discovered.targets;
         Self {
-            targets: discovered.targets.iter().map(observe_target).collect(),
+            targets: availability_of_each(targets)
+                .into_iter()
+                .zip(targets)
+                .map(|(here, manifest)| ObservedTarget {
+                    name: format!("{}/{}", manifest.workload, manifest.name),
+                    optional: manifest.optional,
+                    readiness: here.readiness,
+                })
+                .collect(),
             broken_manifests: discovered.broken.iter().map(ToString::to_string).collect(),
             companions: workloads
                 .iter()
@@ -64,14 +73,6 @@ impl Observed {
                 })
                 .collect(),
         }
-    }
-}
-
-fn observe_target(manifest: &Manifest) -> ObservedTarget {
-    ObservedTarget {
-        name: format!("{}/{}", manifest.workload, manifest.name),
-        optional: manifest.optional,
-        readiness: manifest.availability().readiness,
     }
 }
 

@@ -23,11 +23,13 @@ pub(crate) fn all(which: &Which) -> Result<Catalogue, Failure> {
         targets: Vec::new(),
         left_out: Vec::new(),
     };
-    for manifest in found.targets {
-        if manifest.workload != which.workload.about().name || manifest.tier == Tier::Test {
-            continue;
-        }
-        match manifest.availability().readiness.missing() {
+    let asked = |manifest: &Manifest| {
+        manifest.workload == which.workload.about().name && manifest.tier != Tier::Test
+    };
+    let targets: Vec<_> = found.targets.into_iter().filter(asked).collect();
+    let here = manifest::availability_of_each(&targets);
+    for (manifest, here) in targets.into_iter().zip(here) {
+        match here.readiness.missing() {
             None => catalogue.targets.push(manifest),
             Some(reason) => catalogue.left_out.push(LeftOut {
                 name: manifest.name,

@@ -19,9 +19,11 @@ pub(crate) fn run(args: &ListArgs) -> Result<ExitCode, Failure> {
         Some(workload) => workload.about().name == manifest.workload,
         None => workloads::has(&manifest.workload),
     };
-    let targets = found.targets.iter().filter(asked);
-    let rows: Vec<Row> = targets
-        .map(|manifest| Row::of(manifest, args.workload))
+    let targets: Vec<_> = found.targets.iter().filter(asked).collect();
+    let rows: Vec<Row> = manifest::availability_of_each(targets.iter().copied())
+        .into_iter()
+        .zip(targets)
+        .map(|(here, manifest)| Row::of(manifest, here.readiness, args.workload))
         .collect();
     if args.json {
         let rows: Vec<_> = rows
@@ -68,8 +70,11 @@ struct Row {
 }
 
 impl Row {
-    fn of(manifest: &Manifest, workload: Option<&'static dyn Workload>) -> Self {
-        let readiness = manifest.availability().readiness;
+    fn of(
+        manifest: &Manifest,
+        readiness: Readiness,
+        workload: Option<&'static dyn Workload>,
+    ) -> Self {
         Self {
             name: manifest.name.clone(),
             workload: manifest.workload.clone(),

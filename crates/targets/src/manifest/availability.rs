@@ -1,10 +1,15 @@
 //! Whether this machine can build and run a target, and with which versions.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::io::Read;
+use std::num::NonZero;
+use std::panic::resume_unwind;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::thread::ScopedJoinHandle;
 use std::time::{Duration, Instant};
 
 use plimsoll_host::process::program_path;
@@ -78,7 +83,80 @@ pub struct Availability {
     pub versions: BTreeMap<String, String>,
 }
 
+/// Whether this machine can build and run each of these targets, in their order. As [`Manifest::availability`], but
+/// several targets are asked at once, and a tool that many targets need is asked for its version once.
+#[must_use]
+pub fn availability_of_each<'a>(
+    manifests: impl IntoIterator<Item = &'a Manifest>,
+) -> Vec<Availability> {
+    let manifests: Vec<_> = manifests.into_iter().collect();
+    let (versions, next) = (SharedVersions::default(), AtomicUsize::new(0));
+    let answer_some = || {
+        let mut answers = Vec::new();
+        loop {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            let Some(manifest) = manifests.get(index) else {
+                return answers;
+            };
+            let version = |need: &Need, folder: &Path| versions.of(need, folder, version_of);
+            answers.push((index, of_with(manifest, version)));
+        }
+    };
+    let mut answers: Vec<_> = std::thread::scope(|scope| {
+        let threads = std::thread::available_parallelism().map_or(1, NonZero::get);
+        let started: Vec<_> = (0..threads).map(|_| scope.spawn(answer_some)).collect();
+        let joined = started.into_iter().map(ScopedJoinHandle::join);
+        joined
+            .flat_map(|answers| answers.unwrap_or_else(|panic| resume_unwind(panic)))
+            .collect()
+    });
+    answers.sort_unstable_by_key(|&(index, _)| index);
+    answers.into_iter().map(|(_, answer)| answer).collect()
+}
+
+/// What tools said, by version command. Only a command that names no file: `sh install.sh version` is another one in each
+/// folder. (A version manager may give a folder another version of a tool. The build asks there, and records what it hears.)
+#[derive(Default)]
+struct SharedVersions(Mutex<HashMap<Vec<String>, SharedVersion>>);
+
+/// Empty until one thread has asked.
+type SharedVersion = Arc<OnceLock<Option<String>>>;
+
+impl SharedVersions {
+    fn of(
+        &self,
+        need: &Need,
+        folder: &Path,
+        ask: impl FnOnce(&Need, &Path) -> Option<String>,
+    ) -> Option<String> {
+        let (program, arguments) = need.version_command.split_first()?;
+        let shared = !program.contains('/')
+            && arguments
+                .iter()
+                .all(|argument| argument == "version" || argument.starts_with("--"));
+        if !shared {
+            return ask(need, folder);
+        }
+        let answer = Arc::clone(
+            self.0
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .entry(need.version_command.clone())
+                .or_default(),
+        );
+        answer.get_or_init(|| ask(need, folder)).clone()
+    }
+}
+
 pub(super) fn of(manifest: &Manifest) -> Availability {
+    of_with(manifest, version_of)
+}
+
+/// The same, with a function that gives the version of a tool in a folder.
+fn of_with(
+    manifest: &Manifest,
+    version_of: impl Fn(&Need, &Path) -> Option<String>,
+) -> Availability {
     let mut versions = BTreeMap::new();
     let mut missing = None;
     for need in manifest.build.iter().flat_map(|build| &build.needs) {
@@ -332,6 +410,58 @@ mod tests {
             assert_eq!(tool, "cargo");
             assert!(install.starts_with("install Rust"));
         }
+    }
+
+    #[test]
+    fn each_of_many_targets_gets_the_answer_that_it_gets_alone() {
+        let folders: Vec<_> = (0..5).map(|_| tempfile::tempdir().expect("temp")).collect();
+        let of_index = |(index, folder): (usize, &tempfile::TempDir)| {
+            let said = format!("echo from {index}; exit {}", index % 2);
+            std::fs::write(folder.path().join("ask.sh"), said).expect("write");
+            let script = "[\"cargo\", \"--version\"]\ninstall = \"none\"\n[[build.needs]]\ntool = \"script\"\nversion_command = [\"sh\", \"ask.sh\"]";
+            manifest_in(folder.path(), "[\"cargo\", \"--version\"]", script)
+        };
+        let manifests: Vec<_> = folders.iter().enumerate().map(of_index).collect();
+        let alone: Vec<_> = manifests.iter().map(Manifest::availability).collect();
+        assert_eq!(alone[2].versions["script"], "from 2");
+        assert_eq!(availability_of_each(&manifests), alone);
+    }
+
+    #[test]
+    fn a_tool_is_asked_once_and_a_script_in_each_folder() {
+        let asked = Mutex::new(Vec::new());
+        let ask = |need: &Need, folder: &Path| {
+            let line = format!("{} in {}", need.version_command.join(" "), folder.display());
+            asked.lock().expect("lock").push(line);
+            Some(need.version_command[0].clone())
+        };
+        let versions = SharedVersions::default();
+        for folder in ["a", "b"] {
+            for command in [
+                "mvn --version",
+                "go version",
+                "sh x.sh version",
+                "./mvnw --version",
+            ] {
+                let need = Need {
+                    tool: "tool".into(),
+                    version_command: command.split(' ').map(str::to_owned).collect(),
+                    install: "none".into(),
+                    optional: false,
+                };
+                let answer = versions.of(&need, Path::new(folder), ask);
+                assert_eq!(answer.as_ref(), Some(&need.version_command[0]));
+            }
+        }
+        let expected = [
+            "mvn --version in a",
+            "go version in a",
+            "sh x.sh version in a",
+            "./mvnw --version in a",
+            "sh x.sh version in b",
+            "./mvnw --version in b",
+        ];
+        assert_eq!(asked.into_inner().expect("lock"), expected);
     }
 
     #[test]

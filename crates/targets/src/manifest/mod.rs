@@ -17,7 +17,7 @@ use plimsoll_host::process::StopSignal;
 use serde::{Deserialize, Serialize};
 use toml::Value;
 
-pub use availability::{Availability, Readiness};
+pub use availability::{Availability, Readiness, availability_of_each};
 pub use discovery::{Discovered, ROOT_VARIABLE, discover, find, find_root, root_of_this_process};
 pub use keys::{Key, Keys, KeysOf, Rule, SETTINGS, Takes, VARIANT};
 pub use sizes::Sizes;

@@ -184,10 +184,11 @@ const JUDGED_ATTEMPTS: u32 = 2;
 /// How many attempts the machine has disturbed without one in between that it did not disturb.
 static DISTURBED_IN_A_ROW: AtomicU32 = AtomicU32::new(0);
 
-/// The milliseconds of the machine that disturbed attempts have taken in this test program.
+/// The milliseconds of the machine that noise has cost in this test program: attempts that were disturbed, and whole tests
+/// that ran again.
 static LOST_TO_NOISE_MS: AtomicU64 = AtomicU64::new(0);
 
-/// The most that a test program spends on attempts that were disturbed: a machine that disturbs every second trial must
+/// The most that a test program spends on those: a machine that disturbs every second trial must
 /// not double the time that all of them take.
 const NOISE_BUDGET: Duration = Duration::from_mins(3);
 
@@ -204,11 +205,18 @@ fn note(disturbances: &[String], took: Duration) {
     if !disturbances.is_empty() {
         turns::log(&format!("disturbed by {}", disturbances.join(",")));
         DISTURBED_IN_A_ROW.fetch_add(1, Ordering::Relaxed);
-        let took_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
-        LOST_TO_NOISE_MS.fetch_add(took_ms, Ordering::Relaxed);
+        // Of a test that runs again, all counts at its end.
+        if ATTEMPT.get() == 1 {
+            lose_to_noise(took);
+        }
     } else {
         DISTURBED_IN_A_ROW.store(0, Ordering::Relaxed);
     }
+}
+
+fn lose_to_noise(took: Duration) {
+    let took_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
+    LOST_TO_NOISE_MS.fetch_add(took_ms, Ordering::Relaxed);
 }
 
 thread_local! {
@@ -237,26 +245,37 @@ pub(crate) fn measured(test: impl Fn()) {
 /// It is inconclusive, and why.
 pub(crate) fn judged(test: impl Fn()) -> Result<(), String> {
     ATTEMPT.set(1);
+    let mut inconclusive = String::new();
     loop {
         DISTURBED_BY.take();
-        let Err(failure) = catch_unwind(AssertUnwindSafe(&test)) else {
+        turns::machine_time_taken();
+        let ended = catch_unwind(AssertUnwindSafe(&test));
+        if ATTEMPT.get() > 1 {
+            lose_to_noise(turns::machine_time_taken());
+        }
+        let Err(failure) = ended else {
             return Ok(());
         };
+        if failure.is::<NotAgain>() {
+            return Err(inconclusive);
+        }
         let by = Vec::from_iter(DISTURBED_BY.take()).join(", ");
         if by.is_empty() {
             resume_unwind(failure);
         }
+        let said = message_of(&*failure);
+        inconclusive = format!("this machine disturbed it ({by}), and it said: {said}");
         if ATTEMPT.get() == JUDGED_ATTEMPTS || amid_noise() {
-            let said = message_of(&*failure);
-            return Err(format!(
-                "this machine disturbed it ({by}), and it said: {said}"
-            ));
+            return Err(inconclusive);
         }
         eprintln!("disturbed by the machine, the whole test again: {by}");
         turns::log(&format!("disturbed by {by}: the whole test again:"));
         ATTEMPT.set(JUDGED_ATTEMPTS);
     }
 }
+
+/// What a test unwinds with that is to run again, if noise has cost too much when its turn has come.
+struct NotAgain;
 
 /// The first line of what a panic said.
 fn message_of(panic: &(dyn Any + Send)) -> &str {
@@ -274,18 +293,22 @@ pub(crate) fn attempts(
     trial: impl Fn() -> Ended,
 ) -> Result<Ended, Vec<String>> {
     let before = DISTURBED_BY.with_borrow(BTreeSet::clone);
-    let mut attempt = 1;
+    let (mut attempt, mut disturbances) = (1, Vec::new());
     loop {
+        let turn = turn_of(attempt);
+        // Others may have been disturbed while this one waited for its turn.
+        if attempt > 1 && amid_noise() {
+            return Err(disturbances);
+        }
         // What disturbed this attempt too stays: it may have had another caveat, which makes it stand.
         DISTURBED_BY.set(before.clone());
-        let turn = turn_of(attempt);
         let began = Instant::now();
         let ended = trial();
-        let took = turn.map_or_else(|| began.elapsed(), Turn::machine_time);
+        let took = turn.map_or_else(|| began.elapsed(), |turn| turn.machine_time());
         DISTURBED_BY.with_borrow_mut(|by| {
             by.retain(|id| before.contains(id) || !expected.contains(&id.as_str()))
         });
-        let disturbances = ended.disturbances(expected);
+        disturbances = ended.disturbances(expected);
         note(&disturbances, took);
         if disturbances.is_empty() {
             return Ok(ended);
@@ -319,7 +342,11 @@ pub(crate) fn cards_of(maker: &str) -> Vec<String> {
 /// The turn of a test with a search, or with whatever has several trials. Such a test does not ask whether the machine
 /// disturbed a trial: it may have its answer all the same. If it has not, it fails, and runs once more ([`judged`]), alone.
 pub(crate) fn turn_of_search() -> Turn {
-    turn_of_attempt(ATTEMPT.get(), JUDGED_ATTEMPTS)
+    let turn = turn_of_attempt(ATTEMPT.get(), JUDGED_ATTEMPTS);
+    if ATTEMPT.get() > 1 && amid_noise() {
+        resume_unwind(Box::new(NotAgain));
+    }
+    turn
 }
 
 /// Reports that the machine disturbed the trial each time.

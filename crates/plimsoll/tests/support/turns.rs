@@ -1,5 +1,6 @@
 //! Turns at using the machine. (Cargo runs test programs one after the other, and the tests of one side by side.)
 
+use std::cell::Cell;
 use std::io::Write as _;
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -10,6 +11,16 @@ const ALL: u32 = 8;
 
 static FREE: Mutex<u32> = Mutex::new(ALL);
 static GIVEN_BACK: Condvar = Condvar::new();
+
+thread_local! {
+    /// The time of the whole machine that the turns of this thread took, since it was last asked for.
+    static TAKEN: Cell<Duration> = const { Cell::new(Duration::ZERO) };
+}
+
+/// The time that the turns of this thread took of the whole machine, since the last call.
+pub(super) fn machine_time_taken() -> Duration {
+    TAKEN.take()
+}
 
 /// A share of the machine, given back when dropped.
 pub(crate) struct Turn {
@@ -63,13 +74,14 @@ impl Drop for Turn {
     fn drop(&mut self) {
         *FREE.lock().unwrap_or_else(PoisonError::into_inner) += self.share;
         GIVEN_BACK.notify_all();
+        TAKEN.set(TAKEN.get() + self.machine_time());
         self.log();
     }
 }
 
 impl Turn {
-    /// Gives it back: the time that it took of the whole machine, its share of it.
-    pub(crate) fn machine_time(self) -> Duration {
+    /// The time that it has taken of the whole machine: its share of it.
+    pub(crate) fn machine_time(&self) -> Duration {
         self.began.elapsed() * self.share / ALL
     }
 

@@ -52,15 +52,15 @@ else
         : >"$logs/new"
         always=
     fi
-    sh scripts/tested.sh changed own >"$logs/changed"
+    sh scripts/tested.sh changed own "$logs/keys" >"$logs/changed"
     grep / "$logs/changed" | grep -vxF -f "$logs/new" >"$logs/own" || true
     grep -x pages "$logs/changed" >"$logs/pages" || true
     # shellcheck disable=SC2086  # names without blanks
-    { sh scripts/tested.sh changed conformance | grep / | grep -vxF -f "$logs/new" || true; [ -z "$always" ] || printf '%s\n' $always; } | sort -u >"$logs/conformance"
+    { sh scripts/tested.sh changed conformance "$logs/keys" | grep / | grep -vxF -f "$logs/new" || true; [ -z "$always" ] || printf '%s\n' $always; } | sort -u >"$logs/conformance"
     sed 's/$/: all of its tests, because no run of make test-all has recorded it yet/' "$logs/new" >>"$logs/left-out"
-    sh scripts/tested.sh unchanged own | sed 's/\([^ ]*\) \(.*\)/\1: own tests, unchanged since \2/' >>"$logs/left-out"
+    sh scripts/tested.sh unchanged own "$logs/keys" | sed 's/\([^ ]*\) \(.*\)/\1: own tests, unchanged since \2/' >>"$logs/left-out"
     # shellcheck disable=SC2086  # names without blanks
-    sh scripts/tested.sh unchanged conformance | grep -vE "^(pages$(printf '|%s' $always)) " |
+    sh scripts/tested.sh unchanged conformance "$logs/keys" | grep -vE "^(pages$(printf '|%s' $always)) " |
         sed 's/\([^ ]*\) \(.*\)/\1: conformance, it and the checker unchanged since \2/' >>"$logs/left-out" || true
 fi
 
@@ -123,27 +123,42 @@ tests() {
     return $status
 }
 
-# They give way to what runs beside them.
-checks() {
-    for check in scripts/check-*; do
-        [ -x "$check" ] || continue
-        status=0
-        nice -n 19 "$check" >"$logs/${check#scripts/}" 2>&1 || status=$?
-        echo $status >"$logs/${check#scripts/}.status"
-    done
+# Runs a command that gives way to what runs beside it. Its output and status are kept for `said`.
+aside() {
+    name=$1
+    shift
+    status=0
+    nice -n 19 "$@" >"$logs/$name" 2>&1 || status=$?
+    echo $status >"$logs/$name.status"
 }
 
-# Those of the checkers mostly wait, so scripts/check-* run beside them.
-unit() {
-    checks >/dev/null &
-    tests --lib --bins -- --test-threads 4
-}
-
-# What this check said, and how it ended.
-check_said() {
+# What a command said aside, and how it ended.
+said() {
     until [ -s "$logs/$1.status" ]; do sleep 0.2; done
     cat "$logs/$1"
     return "$(cat "$logs/$1.status")"
+}
+
+checks() {
+    for check in scripts/check-*; do
+        [ ! -x "$check" ] || aside "${check#scripts/}" "$check"
+    done
+}
+
+# Clippy waits until tests run: before, they would wait for the lock that it holds.
+clippy_beside_tests() {
+    until grep -q 'Running unittests' "$logs/all" || [ -e "$logs/unit.ended" ]; do sleep 1; done
+    aside clippy cargo "$@"
+}
+
+# Many of these tests wait, so what only computes runs beside them.
+unit() {
+    checks >/dev/null &
+    clippy_beside_tests "$@" >/dev/null &
+    status=0
+    tests --lib --bins -- --test-threads 4 || status=$?
+    touch "$logs/unit.ended"
+    return $status
 }
 
 # More tests at once than cores: a small trial mostly waits, and so does a test for its turn (crates/plimsoll/tests/support/turns.rs).
@@ -158,19 +173,23 @@ browser() {
 
 code_step "formatter" cargo fmt --all --check
 code_step "shell scripts" shell_scripts
-code_step "clippy" cargo clippy --workspace --all-targets --locked -- -D warnings
 # Tests, benches and the programs that end-to-end tests start, all at once: the runs below then compile nothing.
 step "build" cargo build --workspace --all-targets --locked
 built=$result
 code_step "tests of scripts" sh scripts/tests/steps.sh
 
+clippy="clippy --workspace --all-targets --locked -- -D warnings"
 if [ "$built" = ok ]; then
-    code_step "unit and property tests" unit
+    # shellcheck disable=SC2086  # words
+    code_step "unit and property tests" unit $clippy
+    code_step "clippy" said clippy
     for check in scripts/check-*; do
-        [ ! -x "$check" ] || code_step "$check" check_said "${check#scripts/}"
+        [ ! -x "$check" ] || code_step "$check" said "${check#scripts/}"
     done
 else
     not_run "unit and property tests" "the build failed"
+    # shellcheck disable=SC2086  # words
+    code_step "clippy" cargo $clippy
 fi
 
 if [ -s "$logs/own" ] || [ -s "$logs/conformance" ]; then

@@ -3,8 +3,9 @@
 # need a test in a browser: they are the line `pages`.
 #
 #   sh scripts/tested.sh keys                    WORKLOAD/NAME OWN CONFORMANCE, a line for each target, and one for `pages`
-#   sh scripts/tested.sh changed own|conformance the targets whose key differs from the recorded one, a line each: WORKLOAD/NAME
-#   sh scripts/tested.sh unchanged own|conformance   the others, a line each: WORKLOAD/NAME COMMIT DATE
+#   sh scripts/tested.sh changed own|conformance [KEYS]     the targets whose key differs from the recorded one, a line each: WORKLOAD/NAME
+#   sh scripts/tested.sh unchanged own|conformance [KEYS]   the others, a line each: WORKLOAD/NAME COMMIT DATE
+#                                                KEYS: a file with what `keys` wrote, so that they are not computed again
 #   sh scripts/tested.sh record FILE [WORKLOAD/NAME…]   records the keys in FILE, of all targets except the named ones and those that changed meanwhile;
 #                                                only scripts/test.sh does this, with the keys from its start and the names of what did not pass
 #
@@ -84,8 +85,8 @@ keys() {
 
 # Joins the current keys with the recorded ones: TARGET same|other COMMIT DATE
 state() {
-    case $1 in own) column=2 ;; conformance) column=3 ;; *) echo "tested: own or conformance, not $1" >&2; exit 2 ;; esac
-    now=$(keys)
+    case ${1:-} in own) column=2 ;; conformance) column=3 ;; *) echo "tested: own or conformance, not ${1:-nothing}" >&2; exit 2 ;; esac
+    now=$(if [ -n "${2:-}" ]; then cat "$2"; else keys; fi)
     [ -n "$now" ] || { { for manifest in targets/*/*/target.toml; do dirname "${manifest#targets/}"; done; [ ! -d tests/browser ] || echo pages; } | sed 's/$/ other/'; return; }
     echo "$now" | awk -v column="$column" -v recorded="$recorded" '
         BEGIN { while ((getline line < recorded) > 0) { split(line, field, " "); key[field[1]] = field[column]; when[field[1]] = field[4] " " field[5] } }
@@ -117,8 +118,8 @@ record() {
 
 case ${1:-} in
     keys) keys ;;
-    changed) state "${2:-}" | sed -n 's/ other$//p' ;;
-    unchanged) state "${2:-}" | sed -n 's/ same / /p' ;;
+    changed) shift; state "$@" | sed -n 's/ other$//p' ;;
+    unchanged) shift; state "$@" | sed -n 's/ same / /p' ;;
     record) shift; record "$@" ;;
     *) sed -n '2,/^set/s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
 esac

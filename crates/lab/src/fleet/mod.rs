@@ -8,22 +8,24 @@
 //! - [`observer`]: the one that watches the target and drives nothing;
 //! - [`agent`]: the other side: the agent itself;
 //! - [`observing`]: an agent that observes;
+//! - [`places`]: who of them has which number;
 //! - [`seen`]: what an agent sees of its own machine.
 
 pub mod agent;
 pub(crate) mod member;
 pub(crate) mod observer;
 mod observing;
+mod places;
 pub(crate) mod seen;
 
 use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::sync::mpsc::Sender;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use plimsoll_core::record::Build;
-use plimsoll_fleet::{Fingerprint, Identity, Refusal, Token, greet_agent};
+use plimsoll_fleet::{Fingerprint, Identity, Token, greet_agent};
 use plimsoll_host::isolation::CpuList;
 use plimsoll_host::signals::Stop;
 use serde::{Deserialize, Serialize};
@@ -32,6 +34,7 @@ use crate::error::{Error, Result};
 use crate::trial::parts::Heard;
 use member::{Joined, Member};
 pub(crate) use observing::Looked;
+use places::{Places, Slot};
 pub(crate) use seen::Seen;
 
 /// How often to look for a newcomer, or whether we were asked to stop.
@@ -98,17 +101,7 @@ struct Inner {
     settings: FleetSettings,
     identity: Identity,
     address: SocketAddr,
-    /// One for each agent, and after them the observer's.
-    slots: Mutex<Vec<Slot>>,
-}
-
-/// The place of an agent.
-#[derive(Debug, Clone)]
-enum Slot {
-    Free,
-    /// Somebody is being greeted.
-    Promised,
-    Taken(Arc<Member>),
+    places: Places,
 }
 
 impl Fleet {
@@ -128,12 +121,11 @@ impl Fleet {
         let address = listener.local_addr().map_err(failed)?;
         let identity = Identity::make(&settings.targets)
             .map_err(|error| Error::Fault(format!("no certificate for agents: {error}")))?;
-        let slots = vec![Slot::Free; settings.agents as usize + usize::from(settings.observer)];
         let inner = Arc::new(Inner {
+            places: Places::of(&settings),
             settings,
             identity,
             address,
-            slots: Mutex::new(slots),
         });
         let of = Arc::downgrade(&inner);
         std::thread::Builder::new()
@@ -206,14 +198,14 @@ impl Fleet {
 
     /// The agents that are here now.
     pub(crate) fn present(&self) -> Vec<Arc<Member>> {
-        let places = self.0.present().into_iter();
-        places.take(self.agents() as usize).flatten().collect()
+        let present = self.0.places.present().into_iter();
+        present.take(self.agents() as usize).flatten().collect()
     }
 
     fn all_within(&self, within: Duration, stop: &Stop) -> Result<Vec<Arc<Member>>> {
-        let deadline = Instant::now() + within;
+        let began = Instant::now();
         loop {
-            let present = self.0.present();
+            let present = self.0.places.present();
             let ready = |member: &&Arc<Member>| member.knows_its_clock();
             if present.iter().flatten().filter(ready).count() == present.len() {
                 return Ok(present.into_iter().flatten().collect());
@@ -221,7 +213,7 @@ impl Fleet {
             if stop.requested() {
                 return Err(Error::Interrupted("waiting for agents".to_owned()));
             }
-            if Instant::now() > deadline {
+            if Instant::now() > self.0.places.waited_for_until(began, within) {
                 return Err(missing(&present, self.agents(), within));
             }
             std::thread::sleep(POLL);
@@ -258,86 +250,6 @@ fn missing(present: &[Option<Arc<Member>>], agents: u32, within: Duration) -> Er
 }
 
 impl Inner {
-    /// The places. Whoever is gone has left its own.
-    fn slots(&self) -> MutexGuard<'_, Vec<Slot>> {
-        let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
-        for slot in slots.iter_mut() {
-            if matches!(slot, Slot::Taken(member) if member.is_gone()) {
-                *slot = Slot::Free;
-            }
-        }
-        slots
-    }
-
-    /// Those that are here, by their numbers.
-    fn present(&self) -> Vec<Option<Arc<Member>>> {
-        let slots = self.slots();
-        let member = |slot: &Slot| match slot {
-            Slot::Taken(member) => Some(Arc::clone(member)),
-            Slot::Free | Slot::Promised => None,
-        };
-        slots.iter().map(member).collect()
-    }
-
-    /// The place of a newcomer.
-    fn place(&self, about: &About) -> std::result::Result<u32, Refusal> {
-        let ours = &self.settings.build;
-        if (&about.build.commit, about.build.dirty) != (&ours.commit, ours.dirty) {
-            return Err(Refusal::for_good(format!(
-                "this agent is of build {}, and the coordinator of {}; install the same on both",
-                build_name(&about.build),
-                build_name(ours)
-            )));
-        }
-        if about.observes {
-            return self.place_of_observer();
-        }
-        let of = self.settings.agents;
-        if let Some(index) = about.index.filter(|index| *index >= of) {
-            return Err(Refusal::for_good(format!(
-                "there are {of} agents, numbered from 0, so none has number {index}"
-            )));
-        }
-        let mut slots = self.slots();
-        let is_free = |index: &u32| matches!(slots[*index as usize], Slot::Free);
-        let index = match about.index {
-            Some(index) => Some(index).filter(is_free),
-            None => (0..of).find(is_free),
-        };
-        let Some(index) = index else {
-            return Err(Refusal::for_now(match about.index {
-                Some(index) => format!("agent {index} is here already"),
-                None => format!("all {of} agents are here already"),
-            }));
-        };
-        slots[index as usize] = Slot::Promised;
-        Ok(index)
-    }
-
-    fn place_of_observer(&self) -> std::result::Result<u32, Refusal> {
-        if !self.settings.observer {
-            return Err(Refusal::for_good(
-                "nobody asked for an observer; give the coordinator --observer".to_owned(),
-            ));
-        }
-        let index = self.settings.agents;
-        match &mut self.slots()[index as usize] {
-            slot @ Slot::Free => {
-                *slot = Slot::Promised;
-                Ok(index)
-            }
-            Slot::Promised | Slot::Taken(_) => {
-                Err(Refusal::for_now("an observer is here already".to_owned()))
-            }
-        }
-    }
-
-    fn settle(&self, index: u32, slot: Slot) {
-        if let Some(place) = self.slots().get_mut(index as usize) {
-            *place = slot;
-        }
-    }
-
     /// Greets whoever has come, and gives it its place.
     fn greet(&self, stream: TcpStream) {
         let mut promised = None;
@@ -346,7 +258,7 @@ impl Inner {
             &self.identity,
             &self.settings.token,
             |about: About| {
-                let index = self.place(&about)?;
+                let index = self.places.promise(&about)?;
                 promised = Some((index, about));
                 let of = self.settings.agents;
                 Ok(Welcome { index, of })
@@ -357,19 +269,10 @@ impl Inner {
         };
         let member = greeted.ok();
         let member = member.and_then(|channel| Member::start(channel, about, index).ok());
-        self.settle(
+        self.places.settle(
             index,
             member.map_or(Slot::Free, |member| Slot::Taken(Arc::new(member))),
         );
-    }
-}
-
-/// A build as a line names it.
-fn build_name(build: &Build) -> String {
-    let commit = build.commit.as_deref().unwrap_or("unknown");
-    match build.dirty {
-        Some(true) => format!("{commit} with changes"),
-        _ => commit.to_owned(),
     }
 }
 
@@ -473,7 +376,7 @@ mod tests {
         assert_eq!((first, second), (1, 0));
         let wait_for = |index: usize, place: bool| {
             let deadline = Instant::now() + Duration::from_secs(10);
-            while fleet.0.present()[index].is_some() != place {
+            while fleet.0.places.present()[index].is_some() != place {
                 assert!(
                     Instant::now() < deadline,
                     "agent {index} is not as expected"
@@ -489,8 +392,13 @@ mod tests {
         }
         let (why, is_final) = join(&fleet, &token, ours(), Some(2)).expect_err("none such");
         assert!(is_final && why.contains("numbered from 0"), "{why}");
+        // A trial that begins when the time to return is over waits for nobody.
+        let waits = |began| fleet.0.places.waited_for_until(began, RETURN_WITHIN) > began;
+        let after_its_time = || Instant::now() + RETURN_WITHIN;
+        assert!(waits(after_its_time()));
         drop(channel);
         wait_for(1, false);
+        assert!(waits(Instant::now()) && !waits(after_its_time()));
         assert_eq!(join(&fleet, &token, ours(), None).expect("free again").0, 1);
         let missing = fleet
             .gather(Duration::ZERO, &Stop::new())

@@ -463,9 +463,9 @@ mod tests {
     #[test]
     fn whoever_falls_silent_is_gone() {
         let (coordinator, agent) = channels();
+        let began = Instant::now();
         let (_coordinator, at_coordinator) = started(coordinator, Side::Probes);
         // Its connection stays open.
-        let began = Instant::now();
         let event = next(&at_coordinator);
         assert!(
             matches!(&event, Event::Gone(why) if why == "no word for 3 s"),

@@ -123,12 +123,12 @@ tests() {
     return $status
 }
 
-# Runs a command that gives way to what runs beside it. Its output and status are kept for `said`.
+# Runs a command and keeps its output and status for `said`.
 aside() {
     name=$1
     shift
     status=0
-    nice -n 19 "$@" >"$logs/$name" 2>&1 || status=$?
+    "$@" >"$logs/$name" 2>&1 || status=$?
     echo $status >"$logs/$name.status"
 }
 
@@ -141,20 +141,22 @@ said() {
 
 checks() {
     for check in scripts/check-*; do
-        [ ! -x "$check" ] || aside "${check#scripts/}" "$check"
+        [ ! -x "$check" ] || aside "${check#scripts/}" nice -n 19 "$check"
     done
 }
 
-# Clippy waits until tests run: before, they would wait for the lock that it holds.
+clippy() { nice -n 19 cargo clippy --workspace --all-targets --locked -- -D warnings; }
+
+# It waits until tests run: before, they would wait for the lock that it holds.
 clippy_beside_tests() {
     until grep -q 'Running unittests' "$logs/all" || [ -e "$logs/unit.ended" ]; do sleep 1; done
-    aside clippy cargo "$@"
+    aside clippy clippy
 }
 
-# Many of these tests wait, so what only computes runs beside them.
+# Many of these tests wait, so what only computes runs beside them, and gives way to them.
 unit() {
     checks >/dev/null &
-    clippy_beside_tests "$@" >/dev/null &
+    clippy_beside_tests >/dev/null &
     status=0
     tests --lib --bins -- --test-threads 4 || status=$?
     touch "$logs/unit.ended"
@@ -178,18 +180,15 @@ step "build" cargo build --workspace --all-targets --locked
 built=$result
 code_step "tests of scripts" sh scripts/tests/steps.sh
 
-clippy="clippy --workspace --all-targets --locked -- -D warnings"
 if [ "$built" = ok ]; then
-    # shellcheck disable=SC2086  # words
-    code_step "unit and property tests" unit $clippy
+    code_step "unit and property tests" unit
     code_step "clippy" said clippy
     for check in scripts/check-*; do
         [ ! -x "$check" ] || code_step "$check" said "${check#scripts/}"
     done
 else
     not_run "unit and property tests" "the build failed"
-    # shellcheck disable=SC2086  # words
-    code_step "clippy" cargo $clippy
+    code_step "clippy" clippy
 fi
 
 if [ -s "$logs/own" ] || [ -s "$logs/conformance" ]; then

@@ -188,8 +188,8 @@ static DISTURBED_IN_A_ROW: AtomicU32 = AtomicU32::new(0);
 /// that ran again.
 static LOST_TO_NOISE_MS: AtomicU64 = AtomicU64::new(0);
 
-/// The most that a test program spends on those: a machine that disturbs every second trial must
-/// not double the time that all of them take.
+/// The most that noise may cost a test program: a machine that disturbs every second trial must not double the time that
+/// all of them take.
 const NOISE_BUDGET: Duration = Duration::from_mins(3);
 
 /// Whether the machine has shown that it disturbs all the time, or has cost too much time already. Then each trial has

@@ -100,9 +100,7 @@ mod tests {
 
     #[test]
     fn nobody_is_told_from_silence() {
-        let listener = TcpListener::bind("127.0.0.1:0").expect("bind");
-        let to = listener.local_addr().expect("address");
-        drop(listener);
+        let (_socket, to) = plimsoll_testing::nobody_listens();
         let error = talk(to, Duration::from_secs(20), all).expect_err("nobody");
         assert_eq!(error.kind(), ErrorKind::ConnectionRefused);
     }

@@ -5,6 +5,7 @@ mod support;
 
 use std::net::TcpListener;
 
+use plimsoll_testing::nobody_listens;
 use support::manifests::{Root, file, manifest_of};
 use support::{Ended, Plimsoll, root};
 
@@ -267,10 +268,8 @@ fn more_connections_than_open_files_are_refused_with_the_limit_to_set() {
 
 #[test]
 fn a_url_where_nobody_listens_is_refused_before_the_search_too() {
-    // A port that was free a moment ago.
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-    let url = format!("ws://{}/", listener.local_addr().expect("an address"));
-    drop(listener);
+    let (_socket, address) = nobody_listens();
+    let url = format!("ws://{address}/");
     let names = [&url, "refused", "start the server first"];
     refused_at_once(run(&format!("--sessions 5 --url {url}")), &names);
     let find = Plimsoll::measuring(["find", "--url", &url]);

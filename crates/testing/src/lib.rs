@@ -8,9 +8,11 @@
 use std::cell::Cell;
 use std::fs::OpenOptions;
 use std::io::Write;
+use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 pub use plimsoll_testing_attribute::measures;
+use socket2::{Domain, Socket, Type};
 
 /// Names the file to which skips are appended, one per line: `NAME: reason`.
 pub const LOG_VARIABLE: &str = "PLIMSOLL_SKIPPED_LOG";
@@ -73,6 +75,19 @@ pub fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
         assert!(Instant::now() < deadline, "{what}");
         std::thread::sleep(Duration::from_millis(5));
     }
+}
+
+/// An address where nobody listens, and a socket that keeps everybody else from it.
+///
+/// # Panics
+/// If there is no free port.
+#[must_use]
+pub fn nobody_listens() -> (Socket, SocketAddr) {
+    let socket = Socket::new(Domain::IPV4, Type::STREAM, None).expect("a socket");
+    let any = SocketAddr::from(([127, 0, 0, 1], 0));
+    socket.bind(&any.into()).expect("a free port");
+    let address = socket.local_addr().expect("an address");
+    (socket, address.as_socket().expect("an IP address"))
 }
 
 /// One line, whatever the reason contains.

@@ -12,11 +12,10 @@ use plimsoll_core::session::{Disconnect, Phase, Session, Transmit};
 use plimsoll_core::session::{NoArrivals, SessionMachines};
 use plimsoll_engine::clock::Clock;
 use plimsoll_engine::{Company, Options, Part, Report, Unsettled};
-use plimsoll_testing::side_by_side;
+use plimsoll_testing::{nobody_listens, side_by_side};
 use plimsoll_workload::machines;
 use plimsoll_workload_http::account::Counts;
 use serde_json::Value;
-use socket2::{Domain, Socket, Type};
 
 use super::*;
 use crate::find::tests::{WORKLOADS, conditions, plan};
@@ -88,15 +87,6 @@ pub(in crate::trial) fn all(address: SocketAddr) -> Vec<(Work, Arc<dyn Plan>)> {
     works
 }
 
-/// An address where nobody listens, and a socket that keeps it from everybody else.
-fn nobody() -> (Socket, SocketAddr) {
-    let socket = Socket::new(Domain::IPV4, Type::STREAM, None).expect("a socket");
-    let any = SocketAddr::from(([127, 0, 0, 1], 0));
-    socket.bind(&any.into()).expect("bind");
-    let address = socket.local_addr().expect("an address");
-    (socket, address.as_socket().expect("an IP address"))
-}
-
 fn options(address: SocketAddr) -> Options {
     let mut profile = Profile::quick();
     (profile.ramp_s, profile.warm_up_s) = (0.0, 0.05);
@@ -156,7 +146,7 @@ fn parts(work: &Work, options: &Options) -> Unsettled<Value> {
 /// Nobody listens, so every session fails at once; but each is somebody's, and none is two's.
 #[test]
 fn every_work_can_be_divided() {
-    let (_socket, address) = nobody();
+    let (_socket, address) = nobody_listens();
     let options = options(address);
     side_by_side(8, all(address), |(work, plan)| {
         let name = format!("{work:?}");
@@ -189,7 +179,7 @@ fn every_work_can_be_divided() {
 
 #[test]
 fn what_every_part_found_out_is_added_up() {
-    let (_socket, address) = nobody();
+    let (_socket, address) = nobody_listens();
     let mut conditions = conditions();
     conditions.plan = plan("ws test=throughput dialect=wse closed_loop=true");
     let url = TargetUrl::at(address, "/");
@@ -296,7 +286,7 @@ impl Session for Panics {
 
 #[test]
 fn a_panic_of_an_engine_thread_is_plimsolls_own_fault() {
-    let (_socket, address) = nobody();
+    let (_socket, address) = nobody_listens();
     let options = options(address);
     let run = machines(Panics).run(&options, &AtomicBool::new(false), &mut |_| {
         ControlFlow::Continue(())

@@ -313,10 +313,7 @@ fn a_server_with_one_place_is_not_asked_for_two() {
 
 #[test]
 fn a_server_that_cannot_be_reached_fails_every_case_in_one_line() {
-    // Nobody listens on a port that was just given back.
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
-    let address = listener.local_addr().expect("an address");
-    drop(listener);
+    let (_socket, address) = plimsoll_testing::nobody_listens();
     let suite = suite("deepgram", options(), QUICK);
     let report = check(&suite, format!("ws://{address}"), &["opening", "end"]);
     for id in ["opening", "end"] {

@@ -63,11 +63,13 @@ pub trait Observer {
     fn trial_ends(&mut self, finished: FinishedTrial) -> std::result::Result<String, String>;
 }
 
-/// A trial that was kept, and under which name.
+/// A trial that was kept.
 #[derive(Debug, Clone)]
-pub(crate) struct KeptTrial {
-    pub(crate) trial: Trial,
-    pub(crate) file: String,
+pub struct KeptTrial {
+    /// Its record.
+    pub trial: Trial,
+    /// The name under which it was kept.
+    pub file: String,
 }
 
 /// Runs trials of its contenders.

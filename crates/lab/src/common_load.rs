@@ -34,16 +34,20 @@ pub struct Measured {
 }
 
 /// Runs the rounds. An invalid trial is repeated once at the end of its round, unless no further trial can be better.
+///
+/// `earlier` has the trials that each contender had before; those of these rounds are not run again.
 #[must_use]
 pub fn measure(
     contenders: &[Contender<'_>],
     plan: RoundsPlan,
+    earlier: &[Vec<KeptTrial>],
     stop: &Stop,
     observer: &mut dyn Observer,
 ) -> Measured {
     let mut bench = RealBench {
         campaign: Campaign::new(contenders, stop, observer),
         plan,
+        earlier,
     };
     let mut trials = vec![Vec::new(); contenders.len()];
     let ended = rounds(&mut bench, plan, &mut trials);
@@ -73,18 +77,27 @@ trait Bench<T> {
 struct RealBench<'a> {
     campaign: Campaign<'a>,
     plan: RoundsPlan,
+    earlier: &'a [Vec<KeptTrial>],
 }
 
 impl Bench<(Trial, String)> for RealBench<'_> {
     fn run(&mut self, which: usize, seed: u64, trials_left: u32) -> Result<Ran<(Trial, String)>> {
-        let KeptTrial { trial, file } = self.campaign.run(&Wanted {
-            which,
-            sessions: self.plan.sessions,
-            length: Length::Full,
-            seed,
-            why: "cost at the common load",
-            trials_left,
-        })?;
+        // No other trial of this load has this seed.
+        let known = |kept: &&KeptTrial| {
+            (kept.trial.sessions, kept.trial.seed) == (self.plan.sessions, seed)
+        };
+        let earlier = self.earlier.get(which);
+        let KeptTrial { trial, file } = match earlier.and_then(|kept| kept.iter().find(known)) {
+            Some(kept) => kept.clone(),
+            None => self.campaign.run(&Wanted {
+                which,
+                sessions: self.plan.sessions,
+                length: Length::Full,
+                seed,
+                why: "cost at the common load",
+                trials_left,
+            })?,
+        };
         if trial.interrupted {
             return Err(Error::Interrupted("measuring costs".to_owned()));
         }

@@ -228,7 +228,7 @@ pub(crate) struct FindArgs {
     /// Rounds of trials at the common load; each round has one trial of each target
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
     pub(crate) rounds: u32,
-    /// Resume the interrupted search in this result folder, with the flags it was started with. Secrets are not kept:
+    /// Resume the interrupted search or ranking in this result folder, with the flags it was started with. Secrets are not kept:
     /// give them again
     #[arg(long, value_name = "DIR")]
     pub(crate) resume: Option<PathBuf>,

@@ -72,15 +72,6 @@ trait Asks {
     fn interrupt(&mut self);
 }
 
-/// A trial of the same search that was kept before the search was interrupted.
-#[derive(Debug, Clone)]
-pub struct Earlier {
-    /// The name under which it was kept.
-    pub file: String,
-    /// Its record.
-    pub trial: Trial,
-}
-
 /// The outcome of a search.
 #[derive(Debug)]
 pub struct Found {
@@ -100,7 +91,7 @@ pub fn find(
     conditions: &Conditions,
     subject: &Subject,
     plan: &FindPlan,
-    earlier: Vec<Earlier>,
+    earlier: Vec<KeptTrial>,
     stop: &Stop,
     observer: &mut dyn Observer,
 ) -> Result<Found> {
@@ -160,12 +151,12 @@ impl<'a> Hunt<'a> {
         }
     }
 
-    fn found(mut self, earlier: Vec<Earlier>) -> Result<Found> {
+    fn found(mut self, earlier: Vec<KeptTrial>) -> Result<Found> {
         let started_at = timestamp::now();
         let mut searches = Searches::new(self.conditions, self.plan.settings)?;
         let goes_beyond = self.conditions.plan.goes_beyond();
         let mut beyond = Vec::new();
-        for Earlier { file, trial } in earlier {
+        for KeptTrial { file, trial } in earlier {
             self.kept.add(&trial, file);
             // What ran after the searches had ended ran beyond the load line.
             if goes_beyond && searches.next().is_none() {

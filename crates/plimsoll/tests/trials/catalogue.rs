@@ -36,15 +36,46 @@ command = [{gateway:?}]
         .with("stt", "trial-only", &manifest("trial-only", "test", ""))
 }
 
+/// It is interrupted in the search of the second target, and resumed.
 #[test]
 #[measures]
 fn all_that_runs_here_is_ranked_and_the_rest_named_with_its_reason() {
     let catalogue = catalogue();
     let line = "find --all --start 70 --max 70 --repeats 1 --rounds 1 --ramp 0.2 --warm-up 1 --measured 4 --grace 2 --time-budget 0.25";
     let _turn = turn_of_search();
-    let ended = Plimsoll::measuring(line.split(' '))
+    let running = Plimsoll::measuring(line.split(' '))
         .env("PLIMSOLL_ROOT", catalogue.path())
-        .run();
+        .start();
+    running.wait_for_line(&["two: building"]);
+    running.wait_for_line(&["trial 1:"]);
+    running.ctrl_c();
+    let ended = running.wait();
+    ended.expect_code(130);
+    let line = "to continue: plimsoll find --resume";
+    assert_eq!(ended.stdout.matches(line).count(), 1, "{}", ended.stdout);
+    let resume = || {
+        let again = Plimsoll::plain(["find", "--resume"]).arg(ended.folder());
+        again.env("PLIMSOLL_ROOT", catalogue.path()).run()
+    };
+    let found = ended.text_of("one/bracket.json");
+    let resumed = resume();
+    assert!(
+        resumed.stderr.contains("one: its search has ended"),
+        "{}",
+        resumed.stderr
+    );
+    assert_eq!(
+        ended.text_of("one/bracket.json"),
+        found,
+        "not searched again"
+    );
+    let over = resume();
+    over.expect_code(2);
+    assert!(
+        over.stderr.contains("that ranking has ended"),
+        "{}",
+        over.stderr
+    );
     let ranking = ended.json_of("ranking.json");
     records::expect_valid(&ranking, "ranking.json");
     let names = |list: &str, of: fn(&Value) -> &Value| -> Vec<String> {
@@ -60,7 +91,7 @@ fn all_that_runs_here_is_ranked_and_the_rest_named_with_its_reason() {
         names("rows", |row| &row["bracket"]["target"]["name"]),
         ["one", "two"],
         "{}",
-        ended.stderr
+        resumed.stderr
     );
     assert_eq!(names("left_out", |left| &left["name"]), ["rare"]);
     assert!(
@@ -106,6 +137,23 @@ fn all_that_runs_here_is_ranked_and_the_rest_named_with_its_reason() {
     again.expect_code(0);
     assert!(page.is_file(), "the ranking's page leads to it");
     assert!(again.stdout.contains("one") && again.stdout.contains("two"));
+
+    // As if it had been interrupted in its last round: what it has of the rounds is not run again.
+    let mut cut_short = ranking.clone();
+    cut_short["interrupted"] = true.into();
+    let file = ended.folder().join("ranking.json");
+    std::fs::write(&file, cut_short.to_string()).expect("its folder");
+    let trials = |name: &str| {
+        let entries = std::fs::read_dir(ended.folder().join(name)).expect("a folder");
+        let names = entries.map(|entry| entry.expect("an entry").file_name());
+        names
+            .filter(|name| name.to_string_lossy().starts_with("trial-"))
+            .count()
+    };
+    let before = [trials("one"), trials("two")];
+    resume().expect_code(0);
+    assert_eq!([trials("one"), trials("two")], before);
+    assert_eq!(ended.json_of("ranking.json"), ranking);
     ended.expect_nothing_left_running();
 }
 

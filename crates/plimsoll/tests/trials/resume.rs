@@ -89,6 +89,15 @@ fn a_search_that_was_killed_goes_on_from_its_whole_trials() {
     running.kill();
     let ended = running.wait();
     assert!(!ended.folder().join("bracket.json").exists());
+    let above = Plimsoll::plain(["find", "--resume"])
+        .arg(ended.folder().parent().expect("a scratch folder"))
+        .run();
+    above.expect_code(2);
+    assert!(
+        above.stderr.contains("no search in this folder"),
+        "one search is no ranking: {}",
+        above.stderr
+    );
     let again = Plimsoll::plain(["find", "--json", "--resume"])
         .arg(ended.folder())
         .run();

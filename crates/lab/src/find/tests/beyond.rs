@@ -6,7 +6,7 @@ use plimsoll_core::record::{CollapseSign, Goodput};
 use super::*;
 use crate::campaign::KeptTrial;
 use crate::error::{Error, Result};
-use crate::find::{Earlier, Found, Hunt, Wanted};
+use crate::find::{Found, Hunt, Wanted};
 
 /// The server of [`trial`] does most with 1,500 callers, half as much with 3,000, and then nothing.
 fn slowing(sessions: u32, length: Length) -> Trial {
@@ -33,7 +33,7 @@ fn of_plan(line: &str) -> Conditions {
 /// Searches, with trials from a table that also gets how many ran before. Returns what every trial was wanted for.
 fn hunted(
     conditions: &Conditions,
-    earlier: Vec<Earlier>,
+    earlier: Vec<KeptTrial>,
     mut table: impl FnMut(&Wanted, u32) -> Result<Trial>,
 ) -> (Vec<Wanted>, Found) {
     let plan = FindPlan {
@@ -101,12 +101,12 @@ fn an_interrupted_search_goes_on_beyond_where_it_was() {
     });
     let last = u32::try_from(whole.len()).expect("few") - 1;
     for cut in [3, last - 6, last - 1, last] {
-        let mut earlier: Vec<Earlier> = Vec::new();
+        let mut earlier: Vec<KeptTrial> = Vec::new();
         let (before, found) = hunted(&conditions, Vec::new(), |wanted, number| {
             let mut trial = slowing(wanted.load, wanted.length);
             trial.interrupted = number == cut;
             if !trial.interrupted {
-                earlier.push(Earlier {
+                earlier.push(KeptTrial {
                     file: format!("trial-{:03}.json", number + 1),
                     trial: trial.clone(),
                 });

@@ -11,7 +11,8 @@ use std::time::Duration;
 use plimsoll_core::record::{Baseline, Bracket, LiveCommand};
 use plimsoll_core::search::{Search, Settings};
 use plimsoll_host::signals::Stop;
-use plimsoll_lab::find::{Earlier, FindPlan, Found, find};
+use plimsoll_lab::campaign::KeptTrial;
+use plimsoll_lab::find::{FindPlan, Found, find};
 use plimsoll_lab::fleet::Fleet;
 use plimsoll_lab::trial::{self, Conditions, Subject};
 use plimsoll_report::{ResultFolder, text, words};
@@ -25,7 +26,7 @@ use crate::output::{self, say};
 use crate::progress::Progress;
 use crate::setup;
 use crate::workloads::tellers;
-use resume::Begun;
+use resume::{Begun, BegunRanking, Resumed, What};
 
 /// Default number of trials that decide about a load at the edge.
 const REPEATS: u32 = 3;
@@ -41,14 +42,18 @@ const CONFIDENCE: f64 = 0.95;
 
 pub(crate) fn run(args: &FindArgs, stop: &Stop) -> Result<ExitCode, Failure> {
     if let Some(folder) = &args.resume {
-        let begun = resume::read(folder, args)?;
-        let name = begun.name.as_deref();
-        let path = output::path(&begun.args.out, "find", "");
-        let brackets = one(&begun.args, name, path, Some(&begun), None, stop)?;
-        return told(&begun.args, &brackets);
+        let Resumed { args, what } = resume::read(folder, args)?;
+        return match what {
+            What::Search(name, begun) => {
+                let path = output::path(&args.out, "find", "");
+                let brackets = one(&args, name.as_deref(), path, Some(&begun), None, stop)?;
+                told(&args, &brackets)
+            }
+            What::Ranking(begun) => several::run(&args, begun, stop),
+        };
     }
     if args.all || args.targets.len() > 1 {
-        return several::run(args, stop);
+        return several::run(args, BegunRanking::default(), stop);
     }
     let name = args.targets.first().map(String::as_str);
     let path = output::path(&args.out, "find", &setup::subject_name(name, &args.which));
@@ -90,6 +95,7 @@ fn one(
     conditions.goals = setup::goals::goals(&args.goals, conditions.plan.workload())?;
     setup::plan::must_be_one_load(&*conditions.plan, "a search takes")?;
     conditions.must_be_searchable(&subject)?;
+    let is_one_of_several = shared.is_some();
     let (progress, fleet) = match shared {
         Some(Shared { progress, fleet }) => (Some(progress), fleet),
         None => {
@@ -145,11 +151,11 @@ fn one(
     let found = find(&conditions, &subject, &plan, earlier, stop, &mut keeper)?;
     drop(keeper);
     progress.rest();
-    kept_and_shown(args, &folder, found, baseline.as_ref())
+    kept_and_shown(args, &folder, found, baseline.as_ref(), is_one_of_several)
 }
 
 /// The trials of a search that is resumed.
-fn resumed(begun: &Begun, folder: &ResultFolder, progress: &Progress) -> Vec<Earlier> {
+fn resumed(begun: &Begun, folder: &ResultFolder, progress: &Progress) -> Vec<KeptTrial> {
     let trials = words::counted(begun.earlier.len() as u64, "trial");
     progress.say(&format!(
         "resuming with {trials} from {}",
@@ -165,6 +171,7 @@ fn kept_and_shown(
     folder: &ResultFolder,
     mut found: Found,
     baseline: Option<&Baseline>,
+    is_one_of_several: bool,
 ) -> Result<Vec<Bracket>, Failure> {
     for (number, bracket) in found.brackets.iter_mut().enumerate() {
         bracket.baseline = baseline.cloned();
@@ -181,7 +188,8 @@ fn kept_and_shown(
             output::print(&text::search(&view, output::color(), tellers()));
         }
         say!("result: {}", folder.path().display());
-        if found.brackets.iter().any(|bracket| bracket.interrupted) {
+        let interrupted = found.brackets.iter().any(|bracket| bracket.interrupted);
+        if interrupted && !is_one_of_several {
             say!(
                 "to continue: plimsoll find --resume {}",
                 folder.path().display()

@@ -1,14 +1,16 @@
-//! `plimsoll find --resume DIR`: resumes an interrupted search.
+//! `plimsoll find --resume DIR`: resumes an interrupted search, or an interrupted ranking.
 
-use std::path::Path;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
 use plimsoll_core::record::{Bracket, SCHEMA_VERSION, SearchPlan, Trial};
 use plimsoll_core::secret::{REDACTED, Secret, redacted_command, redacted_url};
 use plimsoll_host::machine::MachineFacts;
 use plimsoll_host::timestamp;
-use plimsoll_lab::find::Earlier;
+use plimsoll_lab::campaign::KeptTrial;
+use plimsoll_lab::manifest;
 use plimsoll_lab::trial::Conditions;
-use plimsoll_report::{ResultFolder, load, load_search_plan};
+use plimsoll_report::{ReportError, ResultFolder, load, load_search_plan};
 
 use super::seal;
 use plimsoll_workload::{Plan, Value};
@@ -18,99 +20,234 @@ use crate::failure::Failure;
 use crate::workloads::tellers;
 use crate::{build, secrets, setup};
 
-/// A search that was started before: its flags, and what it measured.
-pub(super) struct Begun {
-    /// The flags it was started with, for one target, with its folder as the result folder.
+/// What was begun before, and the flags it was started with, with its folder as the result folder.
+pub(super) struct Resumed {
     pub(super) args: FindArgs,
-    /// The target's name, unless the flags name it in another way.
-    pub(super) name: Option<String>,
-    pub(super) plan: SearchPlan,
-    pub(super) earlier: Vec<Earlier>,
+    pub(super) what: What,
 }
 
-/// Reads the search in `folder` and changes to the folder where it was started, because its relative paths refer to
-/// that. `beside` is the call that resumes it, which brings the secrets that were not kept.
-pub(super) fn read(folder: &Path, beside: &FindArgs) -> Result<Begun, Failure> {
-    let refuse = |why: &str| Failure::Usage(format!("--resume {}: {why}", folder.display()));
-    let folder = &folder
-        .canonicalize()
-        .map_err(|error| refuse(&error.to_string()))?;
-    let plan = load_search_plan(folder)?.ok_or_else(|| {
-        refuse("no search in this folder; name a result folder of `plimsoll find`")
-    })?;
-    let earlier = earlier(folder, &plan, &refuse)?;
+pub(super) enum What {
+    /// The search of one target: its name, unless the flags name it in another way.
+    Search(Option<String>, Box<Begun>),
+    Ranking(BegunRanking),
+}
+
+/// A search that was begun before.
+pub(super) struct Begun {
+    pub(super) plan: SearchPlan,
+    /// What it measured.
+    pub(super) earlier: Vec<KeptTrial>,
+}
+
+/// A ranking that was begun before.
+#[derive(Default)]
+pub(super) struct BegunRanking {
+    /// When its first search began; empty if there is none.
+    pub(super) started_at: String,
+    /// The targets whose searches have begun, by name.
+    pub(super) targets: BTreeMap<String, SoFar>,
+}
+
+/// How far the search of a target is.
+pub(super) enum SoFar {
+    /// It has ended. The trials are all that its folder has.
+    Found {
+        brackets: Vec<Bracket>,
+        trials: Vec<KeptTrial>,
+    },
+    Begun(Begun),
+}
+
+/// What the call that resumes brings: its paths refer to the folder where it was made.
+struct Beside<'a> {
+    args: &'a FindArgs,
+    load: LoadArgs,
+    secrets: Vec<(&'static str, Secret)>,
+    folder: PathBuf,
+}
+
+impl Beside<'_> {
+    fn refuse(&self, why: &str) -> Failure {
+        Failure::Usage(format!("--resume {}: {why}", self.folder.display()))
+    }
+}
+
+/// Reads what was begun in `folder`, and changes to the folder where it was started, because its relative paths refer to
+/// that. `args` is the call that resumes it, which brings the secrets that were not kept.
+pub(super) fn read(folder: &Path, args: &FindArgs) -> Result<Resumed, Failure> {
     let load = LoadArgs {
-        // These paths are relative to the current folder, not to the one where the search was started.
-        header_file: secrets::absolute(&beside.load.header_file),
-        ..beside.load.clone()
+        header_file: secrets::absolute(&args.load.header_file),
+        ..args.load.clone()
     };
-    let given_secrets = secrets::of_parameters(&load.parameters)?;
-    std::env::set_current_dir(&plan.working_folder).map_err(|error| {
-        refuse(&format!(
-            "it was started in {}: {error}",
-            plan.working_folder
-        ))
-    })?;
-    let words = std::iter::once("plimsoll".to_owned()).chain(plan.command.clone());
-    let parsed = Args::of(words).map_err(|_| {
-        refuse("its flags are not those of this version of Plimsoll; start a new search")
-    })?;
-    let Command::Find(mut args) = parsed.command else {
-        return Err(refuse("its plan is not that of a search"));
+    let mut beside = Beside {
+        args,
+        secrets: secrets::of_parameters(&load.parameters)?,
+        load,
+        folder: folder.to_owned(),
     };
-    args.out.out = Some(folder.clone());
+    beside.folder = folder
+        .canonicalize()
+        .map_err(|error| beside.refuse(&error.to_string()))?;
+    match load_search_plan(&beside.folder)? {
+        Some(plan) => search(&beside, plan),
+        None => ranking(&beside),
+    }
+}
+
+fn search(beside: &Beside<'_>, plan: SearchPlan) -> Result<Resumed, Failure> {
+    let SoFar::Begun(begun) = so_far(beside, &beside.folder, plan)? else {
+        return Err(beside.refuse("that search has ended; there is nothing to resume"));
+    };
+    let mut args = flags(beside, &begun.plan)?;
     let by_name = args.all || !args.targets.is_empty();
-    let name = by_name.then(|| plan.target.clone());
-    if let Some(earlier) = earlier.first() {
-        must_be_this_machine(&earlier.trial).map_err(|why| refuse(&why))?;
-    }
-    must_have_the_same_goals(&args, &plan)?;
+    let name = by_name.then(|| begun.plan.target.clone());
     let program = what_is_started(name.as_deref(), &args)?;
-    if !beside.yes && !seal::is_ours(&plan) {
-        return Err(refuse(&format!(
-            "this search was not started by you on this machine, or its key is missing. It {program}, in {}; add --yes to trust it",
-            plan.working_folder
-        )));
-    }
-    let url = beside.which.url.as_deref();
-    with_secrets(&mut args, &plan, &load, given_secrets, url).map_err(|why| refuse(&why))?;
-    eprintln!("--resume {program}, in {}", plan.working_folder);
-    if let Some(warning) = of_another_build(&earlier) {
+    must_be_trusted(beside, [&begun.plan], &program)?;
+    with_secrets(&mut args, &begun.plan, beside).map_err(|why| beside.refuse(&why))?;
+    eprintln!("--resume {program}, in {}", begun.plan.working_folder);
+    if let Some(warning) = of_another_build(&begun.earlier) {
         eprintln!("plimsoll: {warning}");
     }
-    Ok(Begun {
-        args,
-        name,
-        plan,
-        earlier,
+    let what = What::Search(name, Box::new(begun));
+    Ok(Resumed { args, what })
+}
+
+/// The ranking whose searches have their folders in this one.
+fn ranking(beside: &Beside<'_>) -> Result<Resumed, Failure> {
+    let plans = plans_within(&beside.folder)?;
+    let none =
+        || beside.refuse("no search in this folder; name a result folder of `plimsoll find`");
+    let (_, first) = plans.first().ok_or_else(none)?;
+    let alike = |plan: &SearchPlan| {
+        (&plan.command, &plan.working_folder) == (&first.command, &first.working_folder)
+    };
+    if !plans.iter().all(|(_, plan)| alike(plan)) {
+        return Err(beside.refuse("its searches are not of one ranking; name the folder of one"));
+    }
+    let mut args = flags(beside, first)?;
+    if !args.all && args.targets.len() < 2 {
+        return Err(none());
+    }
+    let ranking = match load(&beside.folder, tellers()) {
+        // It was killed in its first search.
+        Err(ReportError::NoResult(_)) => None,
+        results => results?.ranking,
+    };
+    if ranking.is_some_and(|ranking| !ranking.interrupted) {
+        return Err(beside.refuse("that ranking has ended; there is nothing to resume"));
+    }
+    let program = if args.all {
+        let root = manifest::root_of_this_process(args.which.root.as_deref())?;
+        format!("builds and starts the targets below {}", root.display())
+    } else {
+        let each = args.targets.iter();
+        let each: Vec<_> = each
+            .map(|name| what_is_started(Some(name), &args))
+            .collect::<Result<_, _>>()?;
+        each.join("; ")
+    };
+    must_be_trusted(beside, plans.iter().map(|(_, plan)| plan), &program)?;
+    with_secrets(&mut args, first, beside).map_err(|why| beside.refuse(&why))?;
+    eprintln!("--resume {program}, in {}", first.working_folder);
+    let started_at = plans.iter().map(|(_, plan)| plan.started_at.clone()).min();
+    let mut begun = BegunRanking {
+        started_at: started_at.unwrap_or_default(),
+        targets: BTreeMap::new(),
+    };
+    for (folder, plan) in plans {
+        let name = plan.target.clone();
+        begun.targets.insert(name, so_far(beside, &folder, plan)?);
+    }
+    let trials = begun.targets.values().map(|so_far| match so_far {
+        SoFar::Found { trials, .. } => trials,
+        SoFar::Begun(begun) => &begun.earlier,
+    });
+    if let Some(warning) = trials.filter_map(|trials| of_another_build(trials)).next() {
+        eprintln!("plimsoll: {warning}");
+    }
+    let what = What::Ranking(begun);
+    Ok(Resumed { args, what })
+}
+
+/// The plans of the searches in the folders right below this one, with those folders.
+fn plans_within(folder: &Path) -> Result<Vec<(PathBuf, SearchPlan)>, Failure> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut folders: Vec<_> = entries.map(|entry| entry.path()).collect();
+    folders.sort();
+    folders.retain(|path| path.is_dir());
+    let mut plans = Vec::new();
+    for folder in folders {
+        if let Some(plan) = load_search_plan(&folder)? {
+            plans.push((folder, plan));
+        }
+    }
+    Ok(plans)
+}
+
+/// The flags of a search or ranking. This changes to the folder where it was started.
+fn flags(beside: &Beside<'_>, plan: &SearchPlan) -> Result<FindArgs, Failure> {
+    let folder = &plan.working_folder;
+    std::env::set_current_dir(folder)
+        .map_err(|error| beside.refuse(&format!("it was started in {folder}: {error}")))?;
+    let words = std::iter::once("plimsoll".to_owned()).chain(plan.command.clone());
+    let parsed = Args::of(words).map_err(|_| {
+        beside.refuse("its flags are not those of this version of Plimsoll; start a new search")
+    })?;
+    let Command::Find(mut args) = parsed.command else {
+        return Err(beside.refuse("its plan is not that of a search"));
+    };
+    args.out.out = Some(beside.folder.clone());
+    must_have_the_same_goals(&args, plan)?;
+    Ok(args)
+}
+
+/// Refuses plans of strangers, unless the user says that he trusts them.
+fn must_be_trusted<'a>(
+    beside: &Beside<'_>,
+    plans: impl IntoIterator<Item = &'a SearchPlan>,
+    program: &str,
+) -> Result<(), Failure> {
+    let mut plans = plans.into_iter();
+    let strange = plans.find(|plan| !beside.args.yes && !seal::is_ours(plan));
+    strange.map_or(Ok(()), |plan| {
+        Err(beside.refuse(&format!(
+            "this search was not started by you on this machine, or its key is missing. It {program}, in {}; add --yes to trust it",
+            plan.working_folder
+        )))
     })
 }
 
-/// The trials of the search so far.
-fn earlier(
-    folder: &Path,
-    plan: &SearchPlan,
-    refuse: &dyn Fn(&str) -> Failure,
-) -> Result<Vec<Earlier>, Failure> {
+/// What the search with this plan has measured.
+fn so_far(beside: &Beside<'_>, folder: &Path, plan: SearchPlan) -> Result<SoFar, Failure> {
+    let earlier = Vec::new();
     // A crash before the first trial leaves nothing but the plan.
     if ResultFolder::create(folder)?.last_trial_number()? <= plan.trials_before {
-        return Ok(Vec::new());
+        return Ok(SoFar::Begun(Begun { plan, earlier }));
     }
     let results = load(folder, tellers())?;
-    let ended = |bracket: &Bracket| !bracket.interrupted && bracket.started_at >= plan.started_at;
-    if results.bracket.as_ref().is_some_and(ended) {
-        return Err(refuse("that search has ended; there is nothing to resume"));
-    }
-    Ok(results
-        .trials
-        .into_iter()
+    let stored = results.trials.into_iter();
+    let earlier: Vec<_> = stored
         .filter(|stored| number_of(&stored.stem) > plan.trials_before)
         .filter(|stored| !stored.trial.interrupted)
-        .map(|stored| Earlier {
+        .map(|stored| KeptTrial {
             file: format!("{}.json", stored.stem),
             trial: stored.trial,
         })
-        .collect())
+        .collect();
+    if let Some(earlier) = earlier.first() {
+        must_be_this_machine(&earlier.trial).map_err(|why| beside.refuse(&why))?;
+    }
+    let ended = |bracket: &Bracket| !bracket.interrupted && bracket.started_at >= plan.started_at;
+    Ok(match results.bracket.filter(ended) {
+        Some(bracket) => SoFar::Found {
+            brackets: [bracket]
+                .into_iter()
+                .chain(results.further_brackets)
+                .collect(),
+            trials: earlier,
+        },
+        None => SoFar::Begun(Begun { plan, earlier }),
+    })
 }
 
 /// Refuses goals that were changed since the search began.
@@ -148,13 +285,8 @@ fn what_is_started(name: Option<&str>, args: &FindArgs) -> Result<String, Failur
 }
 
 /// Puts the secrets where the plan has none. The error names the missing ones and how to give them.
-fn with_secrets(
-    args: &mut FindArgs,
-    plan: &SearchPlan,
-    given: &LoadArgs,
-    secrets_of_parameters: Vec<(&'static str, Secret)>,
-    url: Option<&str>,
-) -> Result<(), String> {
+fn with_secrets(args: &mut FindArgs, plan: &SearchPlan, beside: &Beside<'_>) -> Result<(), String> {
+    let given = &beside.load;
     let is_kept = |line: &Secret| !line.expose().contains(REDACTED);
     args.load.header.retain(is_kept);
     args.load.header.extend(given.header.iter().cloned());
@@ -179,8 +311,8 @@ fn with_secrets(
             missing.join(", ")
         ));
     }
-    for (name, secret) in secrets_of_parameters {
-        args.load.parameters.set_secret(name, secret);
+    for (name, secret) in &beside.secrets {
+        args.load.parameters.set_secret(name, secret.clone());
     }
     args.load.parameters.complete_fields(&given.parameters)?;
     let known = secrets::of_parameters(&args.load.parameters).map_err(|error| error.to_string())?;
@@ -195,7 +327,7 @@ fn with_secrets(
             row.flag()
         ));
     }
-    match (&args.which.url, url) {
+    match (&args.which.url, beside.args.which.url.as_deref()) {
         (Some(kept), Some(given)) if *kept == redacted_url(given) => {
             args.which.url = Some(given.to_owned());
             Ok(())
@@ -211,7 +343,7 @@ fn with_secrets(
 }
 
 /// The warning if trials of two builds are mixed.
-fn of_another_build(earlier: &[Earlier]) -> Option<String> {
+fn of_another_build(earlier: &[KeptTrial]) -> Option<String> {
     let then = &earlier.first()?.trial.environment.build;
     then.warning(
         "the search so far",

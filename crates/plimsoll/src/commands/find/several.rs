@@ -1,6 +1,7 @@
 //! `plimsoll find A B …` and `plimsoll find --all`: the load line of each target, then what each costs at a load that
 //! all of them carry.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -8,7 +9,7 @@ use plimsoll_core::ranking::{common_load, cost_at_load, note_the_floor, sort};
 use plimsoll_core::record::{Bracket, LeftOut, LiveCommand, RankedTarget, Ranking, SCHEMA_VERSION};
 use plimsoll_host::signals::Stop;
 use plimsoll_host::timestamp;
-use plimsoll_lab::campaign::Contender;
+use plimsoll_lab::campaign::{Contender, KeptTrial};
 use plimsoll_lab::common_load::{Measured, RoundsPlan, measure};
 use plimsoll_lab::fleet::Fleet;
 use plimsoll_lab::manifest::Manifest;
@@ -18,6 +19,7 @@ use plimsoll_report::{ResultFolder, text};
 use plimsoll_workload::Plan;
 
 use super::Shared;
+use super::resume::{BegunRanking, SoFar};
 use crate::args::{FindArgs, Which};
 use crate::catalogue::{self, Catalogue};
 use crate::failure::Failure;
@@ -26,7 +28,8 @@ use crate::output::{self, note, say};
 use crate::progress::Progress;
 use crate::{build, secrets, setup};
 
-pub(super) fn run(args: &FindArgs, stop: &Stop) -> Result<ExitCode, Failure> {
+/// Ranks the targets. What `begun` has is not measured again.
+pub(super) fn run(args: &FindArgs, begun: BegunRanking, stop: &Stop) -> Result<ExitCode, Failure> {
     let Catalogue { targets, left_out } = targets(args)?;
     let plan = setup::plan::plan(&args.which, &args.load, targets.first())?;
     setup::plan::must_be_one_load(&*plan, "a search takes")?;
@@ -40,7 +43,12 @@ pub(super) fn run(args: &FindArgs, stop: &Stop) -> Result<ExitCode, Failure> {
         args.targets.join("-")
     };
     let path = output::path(&args.out, "find", &subject);
-    let (started_at, folder) = (timestamp::now(), ResultFolder::create(&path)?);
+    let folder = ResultFolder::create(&path)?;
+    let started_at = if begun.started_at.is_empty() {
+        timestamp::now()
+    } else {
+        begun.started_at
+    };
     let names = targets.iter().map(|target| target.name.clone());
     let progress = Progress::new(
         LiveCommand::Find,
@@ -56,6 +64,7 @@ pub(super) fn run(args: &FindArgs, stop: &Stop) -> Result<ExitCode, Failure> {
         progress,
         fleet,
         measured: Vec::new(),
+        earlier: Vec::new(),
         exit_code: 0,
         ranking: Ranking {
             build: build::of_this_program(),
@@ -77,7 +86,7 @@ pub(super) fn run(args: &FindArgs, stop: &Stop) -> Result<ExitCode, Failure> {
     for left in &several.ranking.left_out {
         note!("not measured: {}: {}", left.name, left.reason);
     }
-    several.searches(&targets)?;
+    several.searches(&targets, begun.targets)?;
     let cut_short = if stop.requested() {
         None
     } else {
@@ -156,30 +165,42 @@ struct Several<'a> {
     fleet: Option<Fleet>,
     /// Targets whose load lines were searched.
     measured: Vec<Manifest>,
+    /// The trials that each of them had before this ranking was resumed.
+    earlier: Vec<Vec<KeptTrial>>,
     exit_code: u8,
     ranking: Ranking,
 }
 
 impl Several<'_> {
-    /// Searches for the load line of each target. One that cannot be built or started is left out, and the others
-    /// continue.
-    fn searches(&mut self, targets: &[Manifest]) -> Result<(), Failure> {
+    /// Searches for the load line of each target, if this has not been done before. One that cannot be built or started is
+    /// left out, and the others continue.
+    fn searches(
+        &mut self,
+        targets: &[Manifest],
+        mut so_far: BTreeMap<String, SoFar>,
+    ) -> Result<(), Failure> {
         for manifest in targets {
             if self.stop.requested() {
                 break;
             }
+            let begun = match so_far.remove(&manifest.name) {
+                Some(SoFar::Found { brackets, trials }) => {
+                    let told = format!("{}: its search has ended", manifest.name);
+                    self.progress.say(&told);
+                    self.found(manifest, brackets, trials);
+                    continue;
+                }
+                Some(SoFar::Begun(begun)) => Some(begun),
+                None => None,
+            };
             let path = self.path.join(&manifest.name);
             let name = Some(manifest.name.as_str());
             let shared = Some(Shared {
                 progress: &mut self.progress,
                 fleet: self.fleet.clone(),
             });
-            match super::one(self.args, name, path, None, shared, self.stop) {
-                Ok(brackets) => {
-                    let code = super::code_number_of(&brackets);
-                    self.exit_code = self.exit_code.max(code);
-                    self.found(manifest, brackets);
-                }
+            match super::one(self.args, name, path, begun.as_ref(), shared, self.stop) {
+                Ok(brackets) => self.found(manifest, brackets, Vec::new()),
                 Err(_) if self.stop.requested() => break,
                 // Such a failure would affect every other target too.
                 Err(failure @ (Failure::Usage(_) | Failure::Report(_))) => return Err(failure),
@@ -199,7 +220,9 @@ impl Several<'_> {
         Ok(())
     }
 
-    fn found(&mut self, manifest: &Manifest, brackets: Vec<Bracket>) {
+    fn found(&mut self, manifest: &Manifest, brackets: Vec<Bracket>, earlier: Vec<KeptTrial>) {
+        let code = super::code_number_of(&brackets);
+        self.exit_code = self.exit_code.max(code);
         // Further SLOs may give another order; each target's own folder has them.
         let Some(bracket) = brackets.into_iter().next() else {
             return;
@@ -207,6 +230,7 @@ impl Several<'_> {
         self.ranking.slo.clone_from(&bracket.slo);
         self.ranking.profile.clone_from(&bracket.profile);
         self.measured.push(manifest.clone());
+        self.earlier.push(earlier);
         self.ranking.rows.push(RankedTarget {
             folder: manifest.name.clone(),
             language: manifest.language.clone(),
@@ -268,11 +292,12 @@ impl Several<'_> {
 
     /// Runs the rounds of trials of the targets that carry the load, in the order of the rows.
     fn rounds(&mut self, load: u32) -> Result<Measured, Failure> {
-        let rows = self.ranking.rows.iter().zip(&self.measured);
-        let carrying: Vec<&Manifest> = rows
-            .filter(|(row, _)| carries(row, load))
-            .map(|(_, manifest)| manifest)
-            .collect();
+        let earlier = std::mem::take(&mut self.earlier).into_iter();
+        let rows = self.ranking.rows.iter().zip(&self.measured).zip(earlier);
+        let (carrying, earlier): (Vec<&Manifest>, Vec<Vec<KeptTrial>>) = rows
+            .filter(|((row, _), _)| carries(row, load))
+            .map(|((_, manifest), earlier)| (manifest, earlier))
+            .unzip();
         let mut prepared = Vec::new();
         let mut folders = Vec::new();
         for manifest in &carrying {
@@ -297,7 +322,7 @@ impl Several<'_> {
         };
         let client_cpus = &conditions.placement.client_cpus;
         let bound = client_cpus.bind_this_thread_for_now()?;
-        let measured = measure(&contenders, plan, self.stop, &mut keeper);
+        let measured = measure(&contenders, plan, &earlier, self.stop, &mut keeper);
         drop(bound);
         drop(keeper);
         self.progress.rest();
@@ -333,7 +358,11 @@ impl Several<'_> {
             return output::print_json(&self.ranking);
         }
         output::print(&text::ranking(&self.ranking, output::color()));
-        say!("result: {}", self.folder.path().display());
+        let folder = self.folder.path().display();
+        say!("result: {folder}");
+        if self.ranking.interrupted {
+            say!("to continue: plimsoll find --resume {folder}");
+        }
         Ok(())
     }
 }

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 pub use observed::Observed;
 
-use crate::machine::Limits;
+use crate::machine::{Limits, Stops};
 
 /// How much a finding matters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -75,6 +75,7 @@ pub fn findings(seen: &Observed) -> Vec<Finding> {
     let mut all = vec![cores(seen)];
     all.extend(shared_core(seen));
     all.extend([clock(seen), load(seen), steal(seen)]);
+    all.extend(stops(seen));
     all.extend(governor(seen));
     all.extend(cgroups(seen));
     all.push(network(seen));
@@ -163,6 +164,28 @@ fn steal(seen: &Observed) -> Finding {
         text,
         "use a dedicated machine or instances with whole cores",
     )
+}
+
+fn stops(seen: &Observed) -> Option<Finding> {
+    let Stops {
+        seconds,
+        count,
+        longest_ms,
+    } = seen.stops?;
+    if count == 0 {
+        let text = format!("no CPU was stopped for 1 ms while all were busy for {seconds:.0} s");
+        return Some(Finding::good("stops", text));
+    }
+    let times = if count == 1 {
+        "once"
+    } else {
+        &format!("{count} times")
+    };
+    let text = format!(
+        "while all CPUs were busy for {seconds:.0} s, the hypervisor stopped one {times} for 1 ms or more, at most {longest_ms:.1} ms"
+    );
+    let remedy = "expect send lag and slow answers of that length near the load line; instances with whole cores have none";
+    Some(Finding::bad("stops", Level::Warning, text, remedy))
 }
 
 fn governor(seen: &Observed) -> Option<Finding> {

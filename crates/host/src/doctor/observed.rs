@@ -1,10 +1,12 @@
 //! Looks at this machine, without judging it.
 
+use std::time::Duration;
+
 use crate::isolation::{
     Cgroup, CpuList, DEFAULT_PERIOD_US, How, Layout, Means, Missing, Placement, can_be_own,
     siblings_of,
 };
-use crate::machine::{Limits, MachineFacts};
+use crate::machine::{Limits, MachineFacts, Stops};
 
 /// Everything that the doctor looks at.
 #[derive(Debug, Clone)]
@@ -17,6 +19,8 @@ pub struct Observed {
     pub cpus: usize,
     /// A target CPU and a client CPU that are threads of one core, in the default placement of one vCPU.
     pub shared_core: Option<(u32, u32)>,
+    /// How long the hypervisor stopped our CPUs while all were busy; `None` if that cannot be told here.
+    pub stops: Option<Stops>,
     /// How a target that needs a quota would be isolated.
     pub means: Means,
     /// What that isolation would lack.
@@ -32,7 +36,8 @@ pub struct Observed {
 }
 
 impl Observed {
-    /// Looks at this machine. It creates and removes a control group and a network namespace, so it takes a moment.
+    /// Looks at this machine. It creates and removes a control group and a network namespace, and keeps all our CPUs busy
+    /// for two seconds.
     #[must_use]
     pub fn of_this_machine() -> Self {
         let layout = Layout::of_this_machine();
@@ -59,6 +64,7 @@ impl Observed {
             cpus: allowed.as_ref().map_or(0, CpuList::count),
             shared_core: placement
                 .and_then(|placement| placement.shared_cores(siblings_of).first().copied()),
+            stops: allowed.and_then(|cpus| Stops::look(&cpus, LOOK)),
             means,
             missing,
             network,
@@ -68,6 +74,9 @@ impl Observed {
         }
     }
 }
+
+/// Long enough for a hypervisor that stops each CPU once a second.
+const LOOK: Duration = Duration::from_secs(2);
 
 const NO_MEANS: Means = Means {
     quota: How::Nothing,

@@ -33,6 +33,11 @@ fn good_machine() -> Observed {
         },
         cpus: 8,
         shared_core: None,
+        stops: Some(Stops {
+            seconds: 2.0,
+            count: 0,
+            longest_ms: 0.0,
+        }),
         means: Means {
             quota: How::CgroupV2,
             cpus: How::CgroupV2,
@@ -61,7 +66,7 @@ fn a_good_machine_has_nothing_to_mend() {
 #[test]
 fn every_fault_is_found_with_a_remedy_and_nothing_else_is() {
     type Spoil = fn(&mut Observed);
-    let faults: [(&str, Spoil); 13] = [
+    let faults: [(&str, Spoil); 14] = [
         ("cores", |seen| seen.cpus = 1),
         ("shared-core", |seen| seen.shared_core = Some((1, 0))),
         ("clock", |seen| {
@@ -69,6 +74,13 @@ fn every_fault_is_found_with_a_remedy_and_nothing_else_is() {
         }),
         ("load", |seen| seen.environment.load_average = Some(3.0)),
         ("steal", |seen| seen.environment.steal_share = 0.05),
+        ("stops", |seen| {
+            seen.stops = Some(Stops {
+                seconds: 2.0,
+                count: 3,
+                longest_ms: 8.2,
+            });
+        }),
         ("governor", |seen| {
             seen.environment.governor = Some("powersave".into())
         }),

@@ -369,6 +369,11 @@ pub(super) fn schedstat(folder: &Path) -> Option<parse::SchedStat> {
     parse::schedstat(&read(&folder.join("schedstat"))?)
 }
 
+/// How long the thread with this folder below `/proc` was ready and waited for a CPU, in ns.
+pub(crate) fn waited_for_cpu_ns(folder: &Path) -> Option<u64> {
+    Some(schedstat(folder)?.wait_ns)
+}
+
 #[cfg(test)]
 #[path = "sampler_tests.rs"]
 mod tests;

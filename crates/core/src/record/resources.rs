@@ -46,7 +46,7 @@ pub struct Client {
     #[serde(default)]
     pub receive_wait_share: Option<f64>,
     /// Share of the time of the client's cores in which they were not idle: engine, simulator, sampling, received packets
-    /// and whatever else ran there. `null` if they were kept awake.
+    /// and whatever else ran there, but for the processes that keep them awake.
     #[serde(default)]
     pub cores_awake_share: Option<f64>,
     /// How many of the client's CPUs ran a process of the lowest class, so that they never halted; `null` for none.

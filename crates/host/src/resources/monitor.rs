@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::cpu_times::CpuTimes;
 use super::parse;
-use super::sampler::Sampler;
+use super::sampler::{Sampler, process_cpu_us};
 use super::series::{MachineSeries, Series, Usage};
 use super::sockets::{SocketSeries, SocketWatch};
 use crate::error::{Error, Result};
@@ -58,6 +58,8 @@ pub struct Watched {
     pub samplers: Vec<(String, Sampler)>,
     /// The target's sockets.
     pub sockets: Option<SocketWatch>,
+    /// CPU number → the process that keeps it awake. The machine's times count what it uses as idle.
+    pub keepers: BTreeMap<u32, i32>,
 }
 
 /// Name → what was used in the second before the last detailed sample, for display while the monitor runs.
@@ -182,6 +184,7 @@ struct Round {
     samplers: Vec<(Sampler, Series, String)>,
     watch: Option<SocketWatch>,
     sockets: SocketSeries,
+    keepers: BTreeMap<u32, i32>,
     machine: MachineSeries,
     epoch: Instant,
 }
@@ -195,6 +198,7 @@ impl Round {
                 .collect(),
             watch: watched.sockets,
             sockets: SocketSeries::default(),
+            keepers: watched.keepers,
             machine: MachineSeries::default(),
             epoch,
         }
@@ -203,7 +207,10 @@ impl Round {
     fn take(&mut self, detailed: bool) {
         let at_ns = self.now_ns();
         // Linux always has it. Elsewhere the machine's series stays empty, and returns nothing.
-        if let Ok(times) = CpuTimes::read() {
+        if let Ok(mut times) = CpuTimes::read() {
+            for (cpu, pid) in &self.keepers {
+                times.count_as_idle(*cpu, process_cpu_us(*pid).unwrap_or_default());
+            }
             self.machine.push(at_ns, times);
         }
         for (sampler, series, _) in &mut self.samplers {
@@ -308,6 +315,7 @@ mod tests {
         let watched = Watched {
             samplers,
             sockets: Some(SocketWatch::new(listener.local_addr().expect("bound"))),
+            ..Watched::default()
         };
         let cpus = CpuList::allowed_to_us().expect("allowed");
         let monitor =
@@ -353,6 +361,7 @@ mod tests {
         let watched = Watched {
             samplers,
             sockets: None,
+            ..Watched::default()
         };
         let monitor =
             Monitor::start(watched, epoch, Duration::from_millis(20), None).expect("starts");
@@ -377,6 +386,7 @@ mod tests {
         let watched = Watched {
             samplers: vec![("ourselves".to_owned(), ourselves)],
             sockets: None,
+            ..Watched::default()
         };
         let monitor =
             Monitor::start(watched, epoch, Duration::from_millis(5), None).expect("starts");

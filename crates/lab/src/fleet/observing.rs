@@ -123,6 +123,7 @@ impl Observing<'_> {
         let watched = Watched {
             samplers: vec![(TARGET.to_owned(), sampler)],
             sockets: Some(SocketWatch::new(address)),
+            ..Watched::default()
         };
         let monitor = Monitor::start(watched, epoch, DEFAULT_INTERVAL, None);
         self.monitor = Some(monitor.map_err(|error| error.to_string())?);
@@ -191,7 +192,7 @@ mod tests {
             matches!(said.as_slice(), [Said::Sampled(rest), Said::Watched] if rest.sockets.between(0, u64::MAX).is_some()),
             "{said:?}"
         );
-        drop(listener);
+        let (_socket, address) = plimsoll_testing::nobody_listens();
         refused(&observing.answer(Told::Look { address }), "nobody listens");
     }
 

@@ -309,7 +309,7 @@ fn measure(
         None
     };
     let sampling_epoch = Instant::now();
-    let monitor = stage.monitor(conditions, &client.others(), sampling_epoch)?;
+    let monitor = stage.monitor(conditions, &client.others(), awake.as_ref(), sampling_epoch)?;
     if let Some(observer) = stage.observer() {
         observer.watch(sampling_epoch);
     }
@@ -351,12 +351,12 @@ fn measure(
         client.drive(asked, &mut each_second)
     })?;
     let closed = Instant::now();
-    // They may halt from here on: what follows is not measured.
-    let client_cpus_awake = awake.map_or(0, |awake| awake.cpus());
     let companion = window_stats.finish(stage);
     let companion_account = stage.companion.as_ref();
     let companion_account = companion_account.and_then(|companion| companion.account().ok());
     let mut recorded = monitor.stop()?;
+    // They may halt from here on: what follows is not measured. Not before, because the monitor reads what they used.
+    let client_cpus_awake = awake.map_or(0, |awake| awake.keepers().len());
     let mut observed = stage.observer().map(Observer::end);
     if let Some(observed) = &mut observed {
         observed.hand_over(&mut recorded);

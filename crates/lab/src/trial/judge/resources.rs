@@ -97,10 +97,7 @@ pub(super) fn client(conditions: &Conditions, load: u32, measured: &Measured) ->
         receive_wait_share: machine
             .as_ref()
             .and_then(|passed| passed.receive_wait_share(ours)),
-        cores_awake_share: machine
-            .as_ref()
-            .filter(|_| measured.client_cpus_awake == 0)
-            .and_then(|passed| passed.awake_share(ours)),
+        cores_awake_share: machine.as_ref().and_then(|passed| passed.awake_share(ours)),
         cpus_kept_awake: Some(measured.client_cpus_awake).filter(|cpus| *cpus > 0),
         resources: usage.map(|usage| process(&usage)),
         processes: Some(measured.client_processes).filter(|processes| *processes > 1),

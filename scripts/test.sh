@@ -35,8 +35,9 @@ if [ "$(free_mib)" -lt $needed_mib ]; then
     echo "warning: $(free_mib) MiB of disk are free here, and a first run writes about $needed_mib: if a compiler or linker fails, free some" >&2
 fi
 
-# One target of each workload whose conformance is always tested: the checker itself must run.
-always="stt/rust-axum ws/rust-tungstenite http/rust-hyper voice/rust-axum-voice"
+# One target of each workload whose conformance is always tested: the checker itself must run. The end-to-end tests build
+# these anyhow.
+always="stt/rust-axum ws/rust-epoll-echo http/rust-epoll-http voice/rust-axum-voice"
 
 # What is tested of the targets: `WORKLOAD/NAME`, a line each.
 sh scripts/tested.sh keys >"$logs/keys"
@@ -123,6 +124,18 @@ tests() {
     return $status
 }
 
+# test_programs AT-ONCE THREADS LEFT-OUT FLAG…: runs the programs that cargo builds to test with such flags, so many at once, for
+# each mostly waits for its longest test. Those whose names are LEFT-OUT (an expression of grep) do not run.
+test_programs() {
+    at_once=$1 threads=$2 left_out=$3
+    shift 3
+    cargo test --workspace --locked --quiet --no-run --message-format=json "$@" >"$logs/artifacts" || return
+    # Folder, source and program, a line each; the folder of a checkout may have blanks in its name.
+    sed -n 's|.*"manifest_path":"\([^"]*\)/Cargo.toml".*"src_path":"\([^"]*\)".*"test":true.*"executable":"\([^"]*\)".*|\1\t\2\t\3|p' "$logs/artifacts" |
+        grep -vE "/($left_out)-[0-9a-f]*\$" | sort -r | tr '\t' '\n' |
+        xargs -r -d '\n' -n 3 -P "$at_once" sh scripts/test-program.sh "$threads"
+}
+
 # Runs a command and keeps its output and status for `said`.
 aside() {
     name=$1
@@ -149,7 +162,7 @@ clippy() { nice -n 19 cargo clippy --workspace --all-targets --locked -- -D warn
 
 # It waits until tests run: before, they would wait for the lock that it holds.
 clippy_beside_tests() {
-    until grep -q 'Running unittests' "$logs/all" || [ -e "$logs/unit.ended" ]; do sleep 1; done
+    until grep -q 'Running src' "$logs/all" || [ -e "$logs/unit.ended" ]; do sleep 1; done
     aside clippy clippy
 }
 
@@ -158,13 +171,19 @@ unit() {
     checks >/dev/null &
     clippy_beside_tests >/dev/null &
     status=0
-    tests --lib --bins -- --test-threads 4 || status=$?
+    test_programs 3 4 none --lib --bins || status=$?
     touch "$logs/unit.ended"
     return $status
 }
 
 # More tests at once than cores: a small trial mostly waits, and so does a test for its turn (crates/plimsoll/tests/support/turns.rs).
-end_to_end() { tests --test "*" -- --test-threads 24; }
+# The programs with such turns have the machine for themselves.
+end_to_end() {
+    status=0
+    tests --test lies --test trials -- --test-threads 24 || status=$?
+    test_programs 2 8 'lies|trials' --test '*' || status=$?
+    return $status
+}
 
 # Those that take half a minute or more.
 long_end_to_end() { tests --test trials -- --ignored --test-threads 24; }
@@ -175,8 +194,8 @@ browser() {
 
 code_step "formatter" cargo fmt --all --check
 code_step "shell scripts" shell_scripts
-# Tests, benches and the programs that end-to-end tests start, all at once: the runs below then compile nothing.
-step "build" cargo build --workspace --all-targets --locked
+# Tests and the programs that end-to-end tests start, all at once: the runs below then compile nothing. Clippy reads the benches.
+step "build" cargo build --workspace --lib --bins --tests --examples --locked
 built=$result
 code_step "tests of scripts" sh scripts/tests/steps.sh
 

@@ -2,7 +2,7 @@
 //! and rounds at one load differ only in the trial that they want next.
 
 use plimsoll_core::profile::Length;
-use plimsoll_core::record::Trial;
+use plimsoll_core::record::{Target, Trial};
 use plimsoll_host::signals::Stop;
 
 use crate::error::{Error, Result};
@@ -70,6 +70,22 @@ pub struct KeptTrial {
     pub trial: Trial,
     /// The name under which it was kept.
     pub file: String,
+}
+
+/// Checks that a trial is of the same target as an earlier one of the same measurement.
+///
+/// # Errors
+/// The target's start line names other versions than before.
+pub(crate) fn must_be_the_same_target(first: &Trial, trial: &Trial) -> Result<()> {
+    if first.target == trial.target {
+        return Ok(());
+    }
+    let told = |target: &Target| format!("{} {:?}", target.name, target.versions);
+    Err(Error::Usage(format!(
+        "the target changed: {} before, {} now; start a new search",
+        told(&first.target),
+        told(&trial.target)
+    )))
 }
 
 /// Runs trials of its contenders.

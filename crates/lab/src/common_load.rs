@@ -8,7 +8,7 @@ use plimsoll_core::record::{Trial, Verdict};
 use plimsoll_core::schedule::mix;
 use plimsoll_host::signals::Stop;
 
-use crate::campaign::{Campaign, Contender, KeptTrial, Observer, Wanted};
+use crate::campaign::{Campaign, Contender, KeptTrial, Observer, Wanted, must_be_the_same_target};
 use crate::error::{Error, Result};
 
 /// What to measure.
@@ -86,17 +86,23 @@ impl Bench<(Trial, String)> for RealBench<'_> {
         let known = |kept: &&KeptTrial| {
             (kept.trial.sessions, kept.trial.seed) == (self.plan.sessions, seed)
         };
-        let earlier = self.earlier.get(which);
-        let KeptTrial { trial, file } = match earlier.and_then(|kept| kept.iter().find(known)) {
+        let earlier = self.earlier.get(which).map_or(&[][..], Vec::as_slice);
+        let KeptTrial { trial, file } = match earlier.iter().find(known) {
             Some(kept) => kept.clone(),
-            None => self.campaign.run(&Wanted {
-                which,
-                sessions: self.plan.sessions,
-                length: Length::Full,
-                seed,
-                why: "cost at the common load",
-                trials_left,
-            })?,
+            None => self.campaign.run_if(
+                &Wanted {
+                    which,
+                    sessions: self.plan.sessions,
+                    length: Length::Full,
+                    seed,
+                    why: "cost at the common load",
+                    trials_left,
+                },
+                |trial| {
+                    let first = earlier.first();
+                    first.map_or(Ok(()), |first| must_be_the_same_target(&first.trial, trial))
+                },
+            )?,
         };
         if trial.interrupted {
             return Err(Error::Interrupted("measuring costs".to_owned()));

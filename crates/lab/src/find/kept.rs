@@ -4,12 +4,13 @@ use plimsoll_core::bottleneck::bottleneck;
 use plimsoll_core::broken_gate::first_broken;
 use plimsoll_core::caveat::{Caveat, CompanionTerms};
 use plimsoll_core::cost::{TrialCost, cost_curve};
-use plimsoll_core::record::{Bracket, Goals, SCHEMA_VERSION, Target, Trial, TrialSummary, Verdict};
+use plimsoll_core::record::{Bracket, Goals, SCHEMA_VERSION, Trial, TrialSummary, Verdict};
 use plimsoll_core::search::SearchResult;
 
 use super::FindPlan;
 use super::searches::judged_by;
-use crate::error::{Error, Result};
+use crate::campaign;
+use crate::error::Result;
 use crate::trial::Conditions;
 
 /// The trials so far, as needed for a bracket.
@@ -41,18 +42,10 @@ impl Kept {
         trial: &Trial,
         baseline: Option<&Trial>,
     ) -> Result<()> {
-        let Some(first) = baseline.or_else(|| self.trials().next()) else {
-            return Ok(());
-        };
-        if first.target == trial.target {
-            return Ok(());
-        }
-        let told = |target: &Target| format!("{} {:?}", target.name, target.versions);
-        Err(Error::Usage(format!(
-            "the target changed: {} before, {} now; start a new search",
-            told(&first.target),
-            told(&trial.target)
-        )))
+        let first = baseline.or_else(|| self.trials().next());
+        first.map_or(Ok(()), |first| {
+            campaign::must_be_the_same_target(first, trial)
+        })
     }
 
     /// The bracket of the search by this SLO.

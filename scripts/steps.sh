@@ -44,7 +44,7 @@ not_run() {
 # Each test program and page that cargo ran, slowest first: `SECONDS PROGRAM`.
 slowest_programs() {
     awk '
-        /^ *Running (src\/|tests\/)/ { program = $0; sub(/^ *Running /, "", program); sub(/ \(.*\/debug\/deps\//, " (", program); sub(/-[0-9a-f]*\)$/, ")", program) }
+        /^ *Running (unittests |tests\/|benches\/)/ { program = $0; sub(/^ *Running /, "", program); sub(/ \(.*\/debug\/deps\//, " (", program); sub(/-[0-9a-f]*\)$/, ")", program) }
         /^test result: .* finished in / && program != "" { seconds = $0; sub(/.*finished in /, "", seconds); sub(/s$/, "", seconds); printf "%8.1f s  %s\n", seconds, program; program = "" }
     ' "$logs/all" | sort -rn | head -n 12
 }

@@ -124,18 +124,6 @@ tests() {
     return $status
 }
 
-# test_programs AT-ONCE THREADS LEFT-OUT FLAG…: runs the programs that cargo builds to test with such flags, so many at once, for
-# each mostly waits for its longest test. Those whose names are LEFT-OUT (an expression of grep) do not run.
-test_programs() {
-    at_once=$1 threads=$2 left_out=$3
-    shift 3
-    cargo test --workspace --locked --quiet --no-run --message-format=json "$@" >"$logs/artifacts" || return
-    # Folder, source and program, a line each; the folder of a checkout may have blanks in its name.
-    sed -n 's|.*"manifest_path":"\([^"]*\)/Cargo.toml".*"src_path":"\([^"]*\)".*"test":true.*"executable":"\([^"]*\)".*|\1\t\2\t\3|p' "$logs/artifacts" |
-        grep -vE "/($left_out)-[0-9a-f]*\$" | sort -r | tr '\t' '\n' |
-        xargs -r -d '\n' -n 3 -P "$at_once" sh scripts/test-program.sh "$threads"
-}
-
 # Runs a command and keeps its output and status for `said`.
 aside() {
     name=$1
@@ -162,7 +150,7 @@ clippy() { nice -n 19 cargo clippy --workspace --all-targets --locked -- -D warn
 
 # It waits until tests run: before, they would wait for the lock that it holds.
 clippy_beside_tests() {
-    until grep -q 'Running src' "$logs/all" || [ -e "$logs/unit.ended" ]; do sleep 1; done
+    until grep -q 'Running unittests' "$logs/all" || [ -e "$logs/unit.ended" ]; do sleep 1; done
     aside clippy clippy
 }
 
@@ -171,19 +159,13 @@ unit() {
     checks >/dev/null &
     clippy_beside_tests >/dev/null &
     status=0
-    test_programs 3 4 none --lib --bins || status=$?
+    tests --lib --bins -- --test-threads 4 || status=$?
     touch "$logs/unit.ended"
     return $status
 }
 
 # More tests at once than cores: a small trial mostly waits, and so does a test for its turn (crates/plimsoll/tests/support/turns.rs).
-# The programs with such turns have the machine for themselves.
-end_to_end() {
-    status=0
-    tests --test lies --test trials -- --test-threads 24 || status=$?
-    test_programs 2 8 'lies|trials' --test '*' || status=$?
-    return $status
-}
+end_to_end() { tests --test "*" -- --test-threads 24; }
 
 # Those that take half a minute or more.
 long_end_to_end() { tests --test trials -- --ignored --test-threads 24; }

@@ -35,12 +35,12 @@ pub struct Measured {
 
 /// Runs the rounds. An invalid trial is repeated once at the end of its round, unless no further trial can be better.
 ///
-/// `earlier` has the trials that each contender had before; those of these rounds are not run again.
+/// `earlier` has the trials of each contender from before; those of these rounds are not run again.
 #[must_use]
 pub fn measure(
     contenders: &[Contender<'_>],
     plan: RoundsPlan,
-    earlier: &[Vec<KeptTrial>],
+    earlier: &[&[KeptTrial]],
     stop: &Stop,
     observer: &mut dyn Observer,
 ) -> Measured {
@@ -77,7 +77,7 @@ trait Bench<T> {
 struct RealBench<'a> {
     campaign: Campaign<'a>,
     plan: RoundsPlan,
-    earlier: &'a [Vec<KeptTrial>],
+    earlier: &'a [&'a [KeptTrial]],
 }
 
 impl Bench<(Trial, String)> for RealBench<'_> {
@@ -86,7 +86,7 @@ impl Bench<(Trial, String)> for RealBench<'_> {
         let known = |kept: &&KeptTrial| {
             (kept.trial.sessions, kept.trial.seed) == (self.plan.sessions, seed)
         };
-        let earlier = self.earlier.get(which).map_or(&[][..], Vec::as_slice);
+        let earlier = self.earlier[which];
         let KeptTrial { trial, file } = match earlier.iter().find(known) {
             Some(kept) => kept.clone(),
             None => self.campaign.run_if(

@@ -5,11 +5,10 @@
 //! of the README, two busy CPUs were stopped for 0.2 % of the time, each of the 20 stops in 30 s for up to 10 ms. A frame
 //! that is due during a stop is late, so no quantile that the stops reach can be better than they are.
 
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 use crate::isolation::CpuList;
-use crate::resources::waited_for_cpu_ns;
+use crate::resources::waited_for_cpu;
 
 /// What is shorter may be an interrupt.
 const LEAST: Duration = Duration::from_millis(1);
@@ -58,26 +57,21 @@ impl Stops {
 fn stops_of(cpu: &CpuList, length: Duration) -> Option<Vec<Duration>> {
     cpu.bind_this_thread().ok()?;
     let mut stops = Vec::new();
-    let mut waited_ns = waited_ns()?;
+    let mut waited = waited_for_cpu()?;
     let began = Instant::now();
     let mut last = began;
     while last - began < length {
         let now = Instant::now();
         let passed = now - last;
         if passed >= LEAST {
-            let now_ns = self::waited_ns()?;
-            let others = Duration::from_nanos(now_ns - waited_ns);
-            stops.extend(passed.checked_sub(others).filter(|stop| *stop >= LEAST));
-            waited_ns = now_ns;
+            let waited_now = waited_for_cpu()?;
+            let stop = passed.checked_sub(waited_now - waited);
+            stops.extend(stop.filter(|stop| *stop >= LEAST));
+            waited = waited_now;
         }
         last = now;
     }
     Some(stops)
-}
-
-/// How long this thread was ready and waited for its CPU.
-fn waited_ns() -> Option<u64> {
-    waited_for_cpu_ns(Path::new("/proc/thread-self"))
 }
 
 #[cfg(test)]

@@ -27,7 +27,7 @@ pub(crate) use monitor::thread_cpu;
 pub use monitor::{DEFAULT_INTERVAL, Monitor, Recorded, Watched};
 pub use process_io::{ProcessIo, Written, kernel_writers_cpu_us};
 pub use run_queue::{RunQueue, Waited};
-pub(crate) use sampler::waited_for_cpu_ns;
+pub(crate) use sampler::waited_for_cpu;
 pub use sampler::{Detail, Memory, Sample, Sampler, Source, process_cpu_us};
 pub use series::{MachineSeries, Series, Usage};
 pub(crate) use sockets::{LISTEN, procfs};

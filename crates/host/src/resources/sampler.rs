@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use nix::time::{ClockId, clock_getcpuclockid};
 use nix::unistd::Pid;
@@ -369,9 +369,10 @@ pub(super) fn schedstat(folder: &Path) -> Option<parse::SchedStat> {
     parse::schedstat(&read(&folder.join("schedstat"))?)
 }
 
-/// How long the thread with this folder below `/proc` was ready and waited for a CPU, in ns.
-pub(crate) fn waited_for_cpu_ns(folder: &Path) -> Option<u64> {
-    Some(schedstat(folder)?.wait_ns)
+/// How long the calling thread was ready and waited for a CPU since it began.
+pub(crate) fn waited_for_cpu() -> Option<Duration> {
+    let times = schedstat(Path::new("/proc/thread-self"))?;
+    Some(Duration::from_nanos(times.wait_ns))
 }
 
 #[cfg(test)]

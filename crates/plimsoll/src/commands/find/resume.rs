@@ -42,8 +42,8 @@ pub(super) struct Begun {
 /// A ranking that was begun before.
 #[derive(Default)]
 pub(super) struct BegunRanking {
-    /// When its first search began; empty if there is none.
-    pub(super) started_at: String,
+    /// When its first search began.
+    pub(super) started_at: Option<String>,
     /// The targets whose searches have begun, by name.
     pub(super) targets: BTreeMap<String, SoFar>,
 }
@@ -102,9 +102,7 @@ fn search(beside: &Beside<'_>, plan: SearchPlan) -> Result<Resumed, Failure> {
     let by_name = args.all || !args.targets.is_empty();
     let name = by_name.then(|| begun.plan.target.clone());
     let program = what_is_started(name.as_deref(), &args)?;
-    must_be_trusted(beside, [&begun.plan], &program)?;
-    with_secrets(&mut args, &begun.plan, beside).map_err(|why| beside.refuse(&why))?;
-    eprintln!("--resume {program}, in {}", begun.plan.working_folder);
+    admit(beside, &mut args, &[&begun.plan], &program)?;
     if let Some(warning) = of_another_build(&begun.earlier) {
         eprintln!("plimsoll: {warning}");
     }
@@ -146,23 +144,21 @@ fn ranking(beside: &Beside<'_>) -> Result<Resumed, Failure> {
             .collect::<Result<_, _>>()?;
         each.join("; ")
     };
-    must_be_trusted(beside, plans.iter().map(|(_, plan)| plan), &program)?;
-    with_secrets(&mut args, first, beside).map_err(|why| beside.refuse(&why))?;
-    eprintln!("--resume {program}, in {}", first.working_folder);
-    let started_at = plans.iter().map(|(_, plan)| plan.started_at.clone()).min();
+    let sealed: Vec<&SearchPlan> = plans.iter().map(|(_, plan)| plan).collect();
+    admit(beside, &mut args, &sealed, &program)?;
     let mut begun = BegunRanking {
-        started_at: started_at.unwrap_or_default(),
+        started_at: sealed.iter().map(|plan| plan.started_at.clone()).min(),
         targets: BTreeMap::new(),
     };
     for (folder, plan) in plans {
         let name = plan.target.clone();
         begun.targets.insert(name, so_far(beside, &folder, plan)?);
     }
-    let trials = begun.targets.values().map(|so_far| match so_far {
+    let mut trials = begun.targets.values().map(|so_far| match so_far {
         SoFar::Found { trials, .. } => trials,
         SoFar::Begun(begun) => &begun.earlier,
     });
-    if let Some(warning) = trials.filter_map(|trials| of_another_build(trials)).next() {
+    if let Some(warning) = trials.find_map(|trials| of_another_build(trials)) {
         eprintln!("plimsoll: {warning}");
     }
     let what = What::Ranking(begun);
@@ -201,20 +197,23 @@ fn flags(beside: &Beside<'_>, plan: &SearchPlan) -> Result<FindArgs, Failure> {
     Ok(args)
 }
 
-/// Refuses plans of strangers, unless the user says that he trusts them.
-fn must_be_trusted<'a>(
+/// Refuses plans of strangers, unless the user says that he trusts them. Then completes the flags by the secrets, and says
+/// which program is started where. The plans are those of one command.
+fn admit(
     beside: &Beside<'_>,
-    plans: impl IntoIterator<Item = &'a SearchPlan>,
+    args: &mut FindArgs,
+    plans: &[&SearchPlan],
     program: &str,
 ) -> Result<(), Failure> {
-    let mut plans = plans.into_iter();
-    let strange = plans.find(|plan| !beside.args.yes && !seal::is_ours(plan));
-    strange.map_or(Ok(()), |plan| {
-        Err(beside.refuse(&format!(
-            "this search was not started by you on this machine, or its key is missing. It {program}, in {}; add --yes to trust it",
-            plan.working_folder
-        )))
-    })
+    let working_folder = &plans[0].working_folder;
+    if !beside.args.yes && !plans.iter().all(|plan| seal::is_ours(plan)) {
+        return Err(beside.refuse(&format!(
+            "this search was not started by you on this machine, or its key is missing. It {program}, in {working_folder}; add --yes to trust it"
+        )));
+    }
+    with_secrets(args, plans[0], beside).map_err(|why| beside.refuse(&why))?;
+    eprintln!("--resume {program}, in {working_folder}");
+    Ok(())
 }
 
 /// What the search with this plan has measured.

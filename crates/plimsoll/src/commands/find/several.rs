@@ -44,11 +44,7 @@ pub(super) fn run(args: &FindArgs, begun: BegunRanking, stop: &Stop) -> Result<E
     };
     let path = output::path(&args.out, "find", &subject);
     let folder = ResultFolder::create(&path)?;
-    let started_at = if begun.started_at.is_empty() {
-        timestamp::now()
-    } else {
-        begun.started_at
-    };
+    let started_at = begun.started_at.unwrap_or_else(timestamp::now);
     let names = targets.iter().map(|target| target.name.clone());
     let progress = Progress::new(
         LiveCommand::Find,
@@ -64,7 +60,6 @@ pub(super) fn run(args: &FindArgs, begun: BegunRanking, stop: &Stop) -> Result<E
         progress,
         fleet,
         measured: Vec::new(),
-        earlier: Vec::new(),
         exit_code: 0,
         ranking: Ranking {
             build: build::of_this_program(),
@@ -163,10 +158,8 @@ struct Several<'a> {
     progress: Progress,
     /// The agents that drive the load of all of them, if there are any.
     fleet: Option<Fleet>,
-    /// Targets whose load lines were searched.
-    measured: Vec<Manifest>,
-    /// The trials that each of them had before this ranking was resumed.
-    earlier: Vec<Vec<KeptTrial>>,
+    /// Targets whose load lines were searched, with the trials that they had before this ranking was resumed.
+    measured: Vec<(Manifest, Vec<KeptTrial>)>,
     exit_code: u8,
     ranking: Ranking,
 }
@@ -229,8 +222,7 @@ impl Several<'_> {
         };
         self.ranking.slo.clone_from(&bracket.slo);
         self.ranking.profile.clone_from(&bracket.profile);
-        self.measured.push(manifest.clone());
-        self.earlier.push(earlier);
+        self.measured.push((manifest.clone(), earlier));
         self.ranking.rows.push(RankedTarget {
             folder: manifest.name.clone(),
             language: manifest.language.clone(),
@@ -248,7 +240,7 @@ impl Several<'_> {
     fn costs(&mut self) -> Result<Option<plimsoll_lab::Error>, Failure> {
         let load = match (self.args.common_load, self.measured.first()) {
             (Some(0), _) | (_, None) => None,
-            (Some(load), Some(first)) => {
+            (Some(load), Some((first, _))) => {
                 let (_, conditions) = self.prepared(first, &self.path)?;
                 for why in conditions.no_verdict_at(load) {
                     let told = format!("--common-load {load}: {why}");
@@ -256,7 +248,7 @@ impl Several<'_> {
                 }
                 Some(load)
             }
-            (None, Some(first)) => {
+            (None, Some((first, _))) => {
                 let (_, conditions) = self.prepared(first, &self.path)?;
                 let brackets = self.ranking.rows.iter().map(|row| &row.bracket);
                 let least = conditions.least_loads(&conditions.slo).full;
@@ -292,11 +284,10 @@ impl Several<'_> {
 
     /// Runs the rounds of trials of the targets that carry the load, in the order of the rows.
     fn rounds(&mut self, load: u32) -> Result<Measured, Failure> {
-        let earlier = std::mem::take(&mut self.earlier).into_iter();
-        let rows = self.ranking.rows.iter().zip(&self.measured).zip(earlier);
-        let (carrying, earlier): (Vec<&Manifest>, Vec<Vec<KeptTrial>>) = rows
-            .filter(|((row, _), _)| carries(row, load))
-            .map(|((_, manifest), earlier)| (manifest, earlier))
+        let rows = self.ranking.rows.iter().zip(&self.measured);
+        let (carrying, earlier): (Vec<&Manifest>, Vec<&[KeptTrial]>) = rows
+            .filter(|(row, _)| carries(row, load))
+            .map(|(_, (manifest, earlier))| (manifest, earlier.as_slice()))
             .unzip();
         let mut prepared = Vec::new();
         let mut folders = Vec::new();

@@ -311,6 +311,23 @@ impl Placement {
         }
         pairs
     }
+
+    /// The client's CPUs that may be kept busy without slowing the target: none if the target runs on one of them, and
+    /// not those of [`Placement::shared_cores`]. `None` if there is none.
+    #[must_use]
+    pub fn apart_from_target(
+        &self,
+        siblings_of: impl Fn(u32) -> Option<CpuList>,
+    ) -> Option<CpuList> {
+        if self.shared() {
+            return None;
+        }
+        let mut apart = self.client_cpus.0.clone();
+        for (_, client) in self.shared_cores(siblings_of) {
+            apart.retain(|cpu| *cpu != client);
+        }
+        CpuList::new(apart)
+    }
 }
 
 /// The hardware threads of `cpu`'s core, as the kernel reports them; `None` if it does not.
@@ -419,6 +436,16 @@ mod tests {
         let pairs = |cpu: u32| CpuList::new(vec![cpu, (cpu + 2) % 4]);
         assert_eq!(placement.shared_cores(pairs), [(3, 1)]);
         assert!(placement.shared_cores(|_| None).is_empty());
+        assert_eq!(placement.apart_from_target(pairs), Some(list("0")));
+        assert_eq!(placement.apart_from_target(|_| None), Some(list("0-1")));
+    }
+
+    #[test]
+    fn a_client_that_shares_cpus_with_the_target_has_none_apart() {
+        let only = list("0");
+        let placement = Placement::choose(1.0, &only, Some(only.clone()), Some(only.clone()))
+            .expect("possible");
+        assert_eq!(placement.apart_from_target(|_| None), None);
     }
 
     #[test]

@@ -50,6 +50,7 @@ use plimsoll_core::outright::Outright;
 use plimsoll_core::profile::{Length, Profile};
 use plimsoll_core::record::{Agent, Probe, Probes, Second, Storage, TargetMemory, Trial};
 use plimsoll_engine::{EngineSecond, Options, Part, Report};
+use plimsoll_host::isolation::siblings_of;
 use plimsoll_host::machine::probe;
 use plimsoll_host::process::Awake;
 use plimsoll_host::resources::{MachineSeries, Recorded};
@@ -287,13 +288,6 @@ fn send_buffer_bytes(plan: &dyn Plan) -> usize {
     Options::SEND_BUFFER_BYTES.max(2 * frame_bytes)
 }
 
-/// Keeps the client's CPUs awake if it sleeps until each frame is due: then it sleeps thousands of times a second. Not if
-/// the target runs there too.
-fn keep_awake(conditions: &Conditions) -> Option<Awake> {
-    let exact = conditions.tick_us == 0 && !conditions.placement.shared();
-    exact.then(|| Awake::keep(&conditions.placement.client_cpus))
-}
-
 fn measure(
     asked: &Asked<'_>,
     stage: &mut Staged,
@@ -303,11 +297,12 @@ fn measure(
     let conditions = asked.conditions;
     let client = Client::start(asked, &stage.url)?;
     let to = client.endpoint().clone();
-    let awake = if conditions.agents().is_none() {
-        keep_awake(conditions)
-    } else {
-        None
+    let awake = match conditions.agents() {
+        // Its threads sleep up to 2,000 times a second, or more often without a tick.
+        None => conditions.placement.apart_from_target(siblings_of),
+        Some(_) => None,
     };
+    let awake = awake.map(|cpus| Awake::keep(&cpus));
     let sampling_epoch = Instant::now();
     let monitor = stage.monitor(conditions, &client.others(), awake.as_ref(), sampling_epoch)?;
     if let Some(observer) = stage.observer() {

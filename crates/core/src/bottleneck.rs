@@ -179,6 +179,16 @@ fn of_the_target(
     {
         return (Bottleneck::Cpu, used);
     }
+    if let Some(share) = resources.core_share()
+        && share >= CPU_BUSY_SHARE
+    {
+        let evidence = format!(
+            "{used}, and its packets and wake-ups took {}: its cores were busy for {} of the time",
+            percent(share - resources.cpu_share),
+            percent(share)
+        );
+        return (Bottleneck::Cpu, evidence);
+    }
     if let Some(share) = resources.busiest_thread_share
         && share >= CPU_BUSY_SHARE
     {

@@ -298,6 +298,33 @@ fn errors_that_name_the_back_end_are_the_back_ends() {
 }
 
 #[test]
+fn a_core_that_its_packets_fill_is_the_targets_limit() {
+    let with_core = |core_us: f64, others: f64| {
+        failed_with(|r| {
+            r.cpu_share = 0.64;
+            r.cpu_us_per_session_second = Some(400.0);
+            r.core_us_per_session_second = Some(core_us);
+            r.others_cpu_share = Some(others);
+        })
+    };
+    let (kind, evidence) = told(&with_core(600.0, 0.0));
+    assert_eq!(kind, Bottleneck::Cpu);
+    assert_eq!(
+        evidence,
+        "the target used 64 % of the CPU time it was given, and its packets and wake-ups took 32 %: its cores were busy for 96 % of the time"
+    );
+    assert_eq!(
+        told(&with_core(500.0, 0.0)).0,
+        Bottleneck::LatencyWithoutCpu
+    );
+    // Other programs took a part of that: the target was not at its own limit.
+    assert_eq!(
+        told(&with_core(600.0, 0.1)).0,
+        Bottleneck::LatencyWithoutCpu
+    );
+}
+
+#[test]
 fn memory_is_a_limit_reached_events_or_an_empty_machine() {
     let limit = 50 << 20;
     let at_limit = failed_with(|r| {

@@ -149,8 +149,9 @@ pub struct Limits {
 const CLOCK_ERROR_MS: f64 = 5.0;
 /// From this error on, the ramp is not the one that was asked for.
 const CLOCK_ERROR_BLOCKING_MS: f64 = 50.0;
-/// A latency of this many times its gate's threshold is far beyond it.
-const FAR_EXCEEDED: f64 = 3.0;
+/// A client that is late by this share of what a latency is beyond its gate does not explain it. Its lateness counts
+/// twice, when it writes and when it reads, and once more by the clump that it writes then.
+const EXPLAINS_LITTLE: f64 = 0.1;
 /// How much a target must lack before that explains lost answers or sessions. Lacking a twentieth only makes it late.
 const MUCH_STARVED: f64 = 0.25;
 
@@ -158,23 +159,19 @@ impl Limits {
     /// The limits for a verdict that rests on these gates, by an SLO whose tightest latency gate is `tightest_ms`.
     ///
     /// A pass is in doubt if the client and the companion may have distorted the measurement by more than a twentieth
-    /// of the tightest gate. So is a narrow fail. But if a latency is several times what its gate allows, a client that
-    /// was late by a twentieth of *that latency* does not explain it. Then this twentieth is the limit, because one
-    /// such gate is enough for a fail. The client's own lateness affects its reading as much as its writing. So
-    /// latencies caused by a starved client are about as large as its send lag, and stay far from twenty times it.
+    /// of the tightest gate. So is a narrow fail. But a client that was late by a tenth of what a latency is *beyond its
+    /// gate* does not explain that fail. Then this tenth is the limit, because one such gate is enough for a fail. The
+    /// client's own lateness affects its reading as much as its writing. So latencies caused by a starved client are
+    /// about as large as its send lag, and stay far from ten times it.
     #[must_use]
     pub fn for_verdict(tightest_ms: Option<f64>, gates: &[GateResult]) -> Self {
-        let far_exceeded_ms = |gate: &GateResult| {
+        let excess_ms = |gate: &GateResult| {
             let observed = gate.observed.filter(|_| gate.is_on_latency())?;
-            (!gate.pass && observed >= gate.threshold * FAR_EXCEEDED).then_some(observed)
+            (!gate.pass).then_some(observed - gate.threshold)
         };
-        let worst_ms = gates.iter().filter_map(far_exceeded_ms).reduce(f64::max);
-        let strict = Self::for_gate(tightest_ms);
-        let relaxed = Self::for_gate(worst_ms);
-        let mut limits = match worst_ms {
-            Some(_) if relaxed.send_lag_p999_us > strict.send_lag_p999_us => relaxed,
-            _ => strict,
-        };
+        let worst_ms = gates.iter().filter_map(excess_ms).fold(0.0, f64::max);
+        let mut limits = Self::for_gate(tightest_ms);
+        limits.allow_ms((worst_ms * EXPLAINS_LITTLE).max(limits.companion_p99_ms));
         if gates.iter().any(|gate| !gate.pass && !gate.is_on_latency()) {
             limits.target_starved_share = MUCH_STARVED;
         }
@@ -186,16 +183,23 @@ impl Limits {
     /// shared machine shows.
     #[must_use]
     pub fn for_gate(tightest_ms: Option<f64>) -> Self {
-        let twentieth_ms = tightest_ms.map_or(10.0, |ms| (ms / 20.0).max(2.0));
-        Self {
-            send_lag_p999_us: twentieth_ms * 1e3,
+        let mut limits = Self {
+            send_lag_p999_us: 0.0,
             client_busy_share: 0.95,
             client_wait_share: 0.25,
             achieved_share: 0.999,
-            companion_p99_ms: twentieth_ms,
+            companion_p99_ms: 0.0,
             steal_share: 0.05,
             target_starved_share: 0.05,
-        }
+        };
+        limits.allow_ms(tightest_ms.map_or(10.0, |ms| (ms / 20.0).max(2.0)));
+        limits
+    }
+
+    /// Client and companion may each distort the measurement by as much.
+    fn allow_ms(&mut self, distortion_ms: f64) {
+        self.send_lag_p999_us = distortion_ms * 1e3;
+        self.companion_p99_ms = distortion_ms;
     }
 }
 

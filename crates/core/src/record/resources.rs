@@ -261,6 +261,16 @@ impl TargetResources {
             packets_and_wake_ups_us: beyond_us - others_us - kernel_writes_us,
         })
     }
+
+    /// The share of the window in which the target's CPUs were busy for it: its own CPU time, received packets and
+    /// wake-ups, less what other programs used. `None` without a core account.
+    #[must_use]
+    pub fn core_share(&self) -> Option<f64> {
+        let charged_us = self.cpu_us_per_session_second?;
+        let beyond = self.beyond_charged()?;
+        let packets_share = beyond.packets_and_wake_ups_us / charged_us.max(1e-9) * self.cpu_share;
+        Some(self.cpu_share + packets_share)
+    }
 }
 
 /// What one of Plimsoll's processes used over the measured window.

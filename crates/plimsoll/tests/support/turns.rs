@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 /// The whole machine: as many small trials as run side by side. `scripts/test.sh` lets many more tests than this run at
 /// once, because those that wait for the whole machine take none of it: they come last, one after the other.
-const ALL: u32 = 8;
+const ALL: u32 = 12;
 
 static FREE: Mutex<u32> = Mutex::new(ALL);
 static GIVEN_BACK: Condvar = Condvar::new();

@@ -288,6 +288,15 @@ fn send_buffer_bytes(plan: &dyn Plan) -> usize {
     Options::SEND_BUFFER_BYTES.max(2 * frame_bytes)
 }
 
+/// Keeps the client's CPUs awake if it sleeps until each frame is due: then it sleeps thousands of times a second.
+///
+/// Not with a tick, although it would be more punctual there too: beside a busy program on the client's core, on Linux
+/// 6.18, such a process kept the kernel's threads that receive packets from the core for seconds.
+fn keep_awake(conditions: &Conditions) -> Option<Awake> {
+    let cpus = conditions.placement.apart_from_target(siblings_of)?;
+    (conditions.tick_us == 0).then(|| Awake::keep(&cpus))
+}
+
 fn measure(
     asked: &Asked<'_>,
     stage: &mut Staged,
@@ -297,12 +306,11 @@ fn measure(
     let conditions = asked.conditions;
     let client = Client::start(asked, &stage.url)?;
     let to = client.endpoint().clone();
-    let awake = match conditions.agents() {
-        // Its threads sleep up to 2,000 times a second, or more often without a tick.
-        None => conditions.placement.apart_from_target(siblings_of),
-        Some(_) => None,
+    let awake = if conditions.agents().is_none() {
+        keep_awake(conditions)
+    } else {
+        None
     };
-    let awake = awake.map(|cpus| Awake::keep(&cpus));
     let sampling_epoch = Instant::now();
     let monitor = stage.monitor(conditions, &client.others(), awake.as_ref(), sampling_epoch)?;
     if let Some(observer) = stage.observer() {

@@ -7,6 +7,8 @@ use std::sync::OnceLock;
 use nix::unistd::{SysconfVar, sysconf};
 use serde::{Deserialize, Serialize};
 
+use super::open_waits::OpenWaits;
+use super::parse::is_ready;
 use super::sampler::schedstat;
 use crate::error::{Error, Result};
 use crate::isolation::{Controller, Layout, receive_threads};
@@ -172,6 +174,11 @@ impl CpuTimes {
     /// # Errors
     /// When it cannot be read.
     pub fn read() -> Result<Self> {
+        Self::read_at(0, &mut OpenWaits::default())
+    }
+
+    /// The same as one of several readings, so that waits that last from one to the next count.
+    pub(super) fn read_at(now_ns: u64, waits: &mut OpenWaits) -> Result<Self> {
         let path = std::path::Path::new("/proc/stat");
         let text =
             std::fs::read_to_string(path).map_err(|error| Error::io("reading", path, error))?;
@@ -185,7 +192,9 @@ impl CpuTimes {
                 .threads_ns
                 .entry(cpu)
                 .and_modify(|threads| *threads = threads.saturating_sub(thread.on_cpu_ns));
-            *times.receive_wait_ns.entry(cpu).or_default() += thread.wait_ns;
+            let stat = std::fs::read_to_string(folder.join("stat")).unwrap_or_default();
+            let open_ns = waits.look(&folder, thread, is_ready(&stat), now_ns);
+            *times.receive_wait_ns.entry(cpu).or_default() += thread.wait_ns + open_ns;
         }
         Ok(times)
     }

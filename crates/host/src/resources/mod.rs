@@ -9,12 +9,14 @@
 //! sockets   the target's ends of its connections: queues, retransmits
 //! monitor   a thread that samples at 10 Hz
 //! cpu_times the machine's CPUs: busy, idle, stolen
+//! open_waits waits for a CPU that have not ended
 //! run_queue how long a process tree waited for a core, read often
 //! ```
 
 mod cpu_times;
 mod members;
 mod monitor;
+mod open_waits;
 mod parse;
 mod process_io;
 mod run_queue;

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
 use super::cpu_times::CpuTimes;
+use super::open_waits::OpenWaits;
 use super::parse;
 use super::sampler::{Sampler, process_cpu_us};
 use super::series::{MachineSeries, Series, Usage};
@@ -185,6 +186,7 @@ struct Round {
     watch: Option<SocketWatch>,
     sockets: SocketSeries,
     keepers: BTreeMap<u32, i32>,
+    waits: OpenWaits,
     machine: MachineSeries,
     epoch: Instant,
 }
@@ -199,6 +201,7 @@ impl Round {
             watch: watched.sockets,
             sockets: SocketSeries::default(),
             keepers: watched.keepers,
+            waits: OpenWaits::default(),
             machine: MachineSeries::default(),
             epoch,
         }
@@ -207,7 +210,7 @@ impl Round {
     fn take(&mut self, detailed: bool) {
         let at_ns = self.now_ns();
         // Linux always has it. Elsewhere the machine's series stays empty, and returns nothing.
-        if let Ok(mut times) = CpuTimes::read() {
+        if let Ok(mut times) = CpuTimes::read_at(at_ns, &mut self.waits) {
             for (cpu, pid) in &self.keepers {
                 times.count_as_idle(*cpu, process_cpu_us(*pid).unwrap_or_default());
             }

@@ -47,8 +47,17 @@ pub(super) fn stat(text: &str) -> Option<Stat> {
 
 /// Whether `/proc/<pid>/stat` says that a signal or a tracer has stopped the process: state `T` or `t`.
 pub(super) fn is_stopped(text: &str) -> bool {
-    let state = text.rsplit_once(')').map(|(_, fields)| fields.trim_start());
-    state.is_some_and(|state| state.starts_with(['T', 't']))
+    matches!(state(text), Some('T' | 't'))
+}
+
+/// Whether `/proc/<pid>/stat` says that the thread runs or waits for a CPU: state `R`.
+pub(super) fn is_ready(text: &str) -> bool {
+    state(text) == Some('R')
+}
+
+/// The letter after the name, which may contain anything.
+fn state(text: &str) -> Option<char> {
+    text.rsplit_once(')')?.1.trim_start().chars().next()
 }
 
 /// Absent lines count as 0: a process that is just ending has no memory lines any more.
@@ -171,6 +180,7 @@ mod tests {
         assert!(is_stopped("3972 (traced) t 3957 3957"));
         assert!(!is_stopped("3972 (T) S 3957 3957"));
         assert!(!is_stopped(""));
+        assert!(is_ready("14 (ksoftirqd/0) R 2 0") && !is_ready("14 (R) S 2 0") && !is_ready(""));
     }
 
     #[test]

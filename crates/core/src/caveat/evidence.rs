@@ -170,8 +170,8 @@ impl Limits {
             (!gate.pass).then_some(observed - gate.threshold)
         };
         let worst_ms = gates.iter().filter_map(excess_ms).fold(0.0, f64::max);
-        let mut limits = Self::for_gate(tightest_ms);
-        limits.allow_ms((worst_ms * EXPLAINS_LITTLE).max(limits.companion_p99_ms));
+        let usual_ms = usual_distortion_ms(tightest_ms);
+        let mut limits = Self::of_distortion(usual_ms.max(worst_ms * EXPLAINS_LITTLE));
         if gates.iter().any(|gate| !gate.pass && !gate.is_on_latency()) {
             limits.target_starved_share = MUCH_STARVED;
         }
@@ -183,24 +183,26 @@ impl Limits {
     /// shared machine shows.
     #[must_use]
     pub fn for_gate(tightest_ms: Option<f64>) -> Self {
-        let mut limits = Self {
-            send_lag_p999_us: 0.0,
-            client_busy_share: 0.95,
-            client_wait_share: 0.25,
-            achieved_share: 0.999,
-            companion_p99_ms: 0.0,
-            steal_share: 0.05,
-            target_starved_share: 0.05,
-        };
-        limits.allow_ms(tightest_ms.map_or(10.0, |ms| (ms / 20.0).max(2.0)));
-        limits
+        Self::of_distortion(usual_distortion_ms(tightest_ms))
     }
 
     /// Client and companion may each distort the measurement by as much.
-    fn allow_ms(&mut self, distortion_ms: f64) {
-        self.send_lag_p999_us = distortion_ms * 1e3;
-        self.companion_p99_ms = distortion_ms;
+    fn of_distortion(distortion_ms: f64) -> Self {
+        Self {
+            send_lag_p999_us: distortion_ms * 1e3,
+            client_busy_share: 0.95,
+            client_wait_share: 0.25,
+            achieved_share: 0.999,
+            companion_p99_ms: distortion_ms,
+            steal_share: 0.05,
+            target_starved_share: 0.05,
+        }
     }
+}
+
+/// The distortion that is allowed whatever the latencies are.
+fn usual_distortion_ms(tightest_ms: Option<f64>) -> f64 {
+    tightest_ms.map_or(10.0, |ms| (ms / 20.0).max(2.0))
 }
 
 /// The reasons for doubt in this evidence: first those about the client, then the companion, the machine, the accounts

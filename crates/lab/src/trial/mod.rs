@@ -293,8 +293,11 @@ fn send_buffer_bytes(plan: &dyn Plan) -> usize {
 /// Not with a tick, although it would be more punctual there too: beside a busy program on the client's core, on Linux
 /// 6.18, such a process kept the kernel's threads that receive packets from the core for seconds.
 fn keep_awake(conditions: &Conditions) -> Option<Awake> {
+    if conditions.tick_us != 0 {
+        return None;
+    }
     let cpus = conditions.placement.apart_from_target(siblings_of)?;
-    (conditions.tick_us == 0).then(|| Awake::keep(&cpus))
+    Some(Awake::keep(&cpus))
 }
 
 fn measure(

@@ -9,6 +9,7 @@ use std::cell::Cell;
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::net::SocketAddr;
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 pub use plimsoll_testing_attribute::measures;
@@ -49,20 +50,26 @@ pub fn note(of: &str, reason: &str) {
     }
 }
 
-/// Does the same with each of these, on a thread for each, at most `most` at once: what mostly waits does so together.
+/// Does the same with each of these, at most `most` at once: what mostly waits does so together.
 ///
 /// # Panics
 /// If one of them does.
-pub fn side_by_side<T: Send>(most: usize, all: Vec<T>, each: impl Fn(T) + Sync) {
-    let mut left = all.into_iter().peekable();
-    while left.peek().is_some() {
-        std::thread::scope(|scope| {
-            for one in left.by_ref().take(most) {
-                let each = &each;
-                scope.spawn(move || each(one));
-            }
-        });
-    }
+pub fn side_by_side<T>(
+    most: usize,
+    all: impl IntoIterator<Item = T, IntoIter: Send>,
+    each: impl Fn(T) + Sync,
+) {
+    let left = Mutex::new(all.into_iter());
+    let next = || left.lock().unwrap_or_else(PoisonError::into_inner).next();
+    std::thread::scope(|scope| {
+        for _ in 0..most {
+            scope.spawn(|| {
+                while let Some(one) = next() {
+                    each(one);
+                }
+            });
+        }
+    });
 }
 
 /// Waits until a condition holds. If it never does, the test fails and names the condition.

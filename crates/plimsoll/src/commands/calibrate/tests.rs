@@ -35,7 +35,7 @@ fn the_engine_does_a_work_of_each_workload_over_tls() {
     };
     let works = workloads::ALL.iter();
     let first = works.filter_map(|workload| workload.works().first());
-    side_by_side(AT_ONCE, first.collect(), |work| {
+    side_by_side(AT_ONCE, first, |work| {
         let round = calibrate::round(*work, &settings, &Stop::new(), |_| {});
         let round = round.unwrap_or_else(|error| panic!("{work:?}: {error}"));
         let over = round
@@ -57,7 +57,7 @@ fn plausible(cost_us: f64) -> bool {
 #[test]
 fn bare_loop_and_engine_do_every_work() {
     let works = workloads::ALL.iter().flat_map(|workload| workload.works());
-    side_by_side(AT_ONCE, works.collect(), |work| {
+    side_by_side(AT_ONCE, works, |work| {
         let round = calibrate::round(*work, &settings(), &Stop::new(), |_| {});
         let round = round.unwrap_or_else(|error| panic!("{work:?}: {error}"));
         assert!(plausible(round.bare_us), "{work:?}: {round:?}");
@@ -86,7 +86,7 @@ fn works_of_a_workload_fit_together() {
 /// A search estimates its reach from both.
 #[test]
 fn a_load_of_one_pace_has_a_work_with_a_cost() {
-    side_by_side(AT_ONCE, workloads::ALL.to_vec(), |workload| {
+    side_by_side(AT_ONCE, workloads::ALL, |workload| {
         let plan = workload.plan(Values::default()).expect("a plan");
         let work = plan.work();
         assert_eq!(

@@ -11,13 +11,12 @@ mod request;
 mod server;
 
 use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::thread;
 use std::time::Duration;
 
 use plimsoll_conformance::subject::{Bench as _, Environment};
 use plimsoll_conformance::{CaseResult, Check as _, CheckReport, Options, Subject, Witnesses};
+use plimsoll_testing::side_by_side;
 
 use super::{FILES, HttpSuite, Offer, Protocol, Route, Sizes};
 use server::FakeBench;
@@ -363,19 +362,10 @@ fn wrong(offer: Offer, defect: Defect, ids: &[&str], other: &str) -> Option<Stri
 fn each_is_shown(offer: &Offer, defects: &[(Defect, &[&str], &str)]) {
     let _turn = turn();
     // Nearly all of their time the cases wait, so that many can at once.
-    let next = AtomicUsize::new(0);
     let again = Mutex::new(Vec::new());
-    thread::scope(|scope| {
-        for _ in 0..10 {
-            scope.spawn(|| {
-                while let Some((defect, ids, other)) =
-                    defects.get(next.fetch_add(1, Ordering::Relaxed))
-                {
-                    if wrong(offer.clone(), *defect, ids, other).is_some() {
-                        again.lock().expect("sound").push((*defect, *ids, *other));
-                    }
-                }
-            });
+    side_by_side(10, defects, |(defect, ids, other)| {
+        if wrong(offer.clone(), *defect, ids, other).is_some() {
+            again.lock().expect("sound").push((*defect, *ids, *other));
         }
     });
     // Some defects last for a moment only, and a checker that did not get its core comes too late to see them.

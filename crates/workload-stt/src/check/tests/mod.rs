@@ -11,12 +11,12 @@ mod wire;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use bench::FakeBench;
 use plimsoll_conformance::subject::{Bench as _, Environment};
 use plimsoll_conformance::{CaseResult, Check as _, CheckReport, Options, Subject};
+use plimsoll_testing::side_by_side;
 
 use super::{Simulators, SpeechSuite};
 use crate::InferenceTransport;
@@ -276,17 +276,8 @@ const SHOWN_BY: &[(Defect, &[&str], &[&str])] = &[
 #[test]
 fn each_defect_fails_the_cases_that_are_about_it() {
     // Nearly all of their time the cases wait, so that many can at once.
-    let next = AtomicUsize::new(0);
-    thread::scope(|scope| {
-        for _ in 0..10 {
-            scope.spawn(|| {
-                while let Some((defect, ids, others)) =
-                    SHOWN_BY.get(next.fetch_add(1, Ordering::Relaxed))
-                {
-                    assert_shown_by(*defect, ids, others);
-                }
-            });
-        }
+    side_by_side(10, SHOWN_BY, |(defect, ids, others)| {
+        assert_shown_by(*defect, ids, others);
     });
 }
 

@@ -10,12 +10,11 @@ mod talk;
 mod upstream;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
 
 use gateway::FakeBench;
 use plimsoll_conformance::subject::{Bench as _, Environment};
 use plimsoll_conformance::{CaseResult, Check as _, CheckReport, Options, Subject};
+use plimsoll_testing::side_by_side;
 
 use super::VoiceSuite;
 
@@ -203,17 +202,8 @@ const SHOWN_BY: &[(Defect, &[&str], &str)] = &[
 #[test]
 fn each_defect_fails_the_cases_that_are_about_it() {
     // Nearly all of their time the cases wait, so that many can at once.
-    let next = AtomicUsize::new(0);
-    thread::scope(|scope| {
-        for _ in 0..6 {
-            scope.spawn(|| {
-                while let Some((defect, ids, other)) =
-                    SHOWN_BY.get(next.fetch_add(1, Ordering::Relaxed))
-                {
-                    assert_shown_by(*defect, ids, other);
-                }
-            });
-        }
+    side_by_side(6, SHOWN_BY, |(defect, ids, other)| {
+        assert_shown_by(*defect, ids, other);
     });
 }
 

@@ -10,11 +10,10 @@ mod wire;
 mod wse;
 
 use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
 
 use plimsoll_conformance::subject::{Bench as _, Environment};
 use plimsoll_conformance::{CaseResult, Check as _, CheckReport, Options, Subject};
+use plimsoll_testing::side_by_side;
 
 use super::WebSocketSuite;
 use crate::Dialect;
@@ -272,17 +271,8 @@ fn assert_shown_by(dialect: Dialect, defect: Defect, ids: &[&str], other: &str) 
 
 fn each_is_shown(dialect: Dialect, defects: &[(Defect, &[&str], &str)]) {
     // Nearly all of their time the cases wait, so that many can at once.
-    let next = AtomicUsize::new(0);
-    thread::scope(|scope| {
-        for _ in 0..10 {
-            scope.spawn(|| {
-                while let Some((defect, ids, other)) =
-                    defects.get(next.fetch_add(1, Ordering::Relaxed))
-                {
-                    assert_shown_by(dialect, *defect, ids, other);
-                }
-            });
-        }
+    side_by_side(10, defects, |(defect, ids, other)| {
+        assert_shown_by(dialect, *defect, ids, other);
     });
 }
 

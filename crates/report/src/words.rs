@@ -7,7 +7,8 @@ mod unit;
 
 use plimsoll_core::latency::{Latency, Quantiles};
 use plimsoll_core::record::{
-    Baseline, Bracket, GateResult, LoadUnit, MemoryAt, TargetResources, Trial, Verdict,
+    Baseline, Bracket, GateResult, LoadEvidence, LoadUnit, MemoryAt, TargetResources, Trial,
+    Verdict,
 };
 use plimsoll_document::Tellers;
 
@@ -149,8 +150,7 @@ pub fn headline(bracket: &Bracket, trials: &[StoredTrial]) -> Headline {
             let line = load(confirmed, unit);
             format!("{target} {} {at_least}{line}{vcpu}", carries(unit))
         }
-        (None, Some(_)) => format!("{target}: no load passed"),
-        (None, None) => format!("{target}: no load could be judged"),
+        (None, _) => format!("{target}: {}", without_a_line(bracket)),
     };
     let mut bounds = Vec::new();
     match bracket.first_fail {
@@ -169,6 +169,21 @@ pub fn headline(bracket: &Bracket, trials: &[StoredTrial]) -> Headline {
     Headline {
         claim,
         bounds: bounds.join("; "),
+    }
+}
+
+/// What there is to say of a search without a load line.
+#[must_use]
+pub fn without_a_line(bracket: &Bracket) -> &'static str {
+    let any = |passed: fn(&LoadEvidence) -> u32| bracket.evidence.iter().any(|of| passed(of) > 0);
+    if bracket.first_fail.is_none() {
+        "no load could be judged"
+    } else if any(|of| of.passed) {
+        "no load surely passed"
+    } else if any(|of| of.short_passed) {
+        "no full trial passed"
+    } else {
+        "no load passed"
     }
 }
 

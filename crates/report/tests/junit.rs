@@ -250,6 +250,29 @@ fn a_find_without_a_load_line_fails_and_one_that_could_not_tell_is_an_error() {
     );
 }
 
+/// A search without a load line says whether trials passed.
+#[test]
+fn a_find_without_a_load_line_says_what_passed() {
+    let find = example::nothing_passed();
+    let says = |passed, short_passed| {
+        let evidence = serde_json::json!([{"sessions": 4, "passed": passed, "failed": 1,
+            "short_passed": short_passed, "short_failed": 0, "invalid": 3, "class": "undecided"}]);
+        let bracket = Bracket {
+            evidence: serde_json::from_value(evidence).expect("evidence"),
+            ..find.bracket.clone()
+        };
+        plimsoll_report::words::headline(&bracket, &[]).claim
+    };
+    for (passed, short_passed, words) in [
+        (0, 0, "no load passed"),
+        (0, 2, "no full trial passed"),
+        (1, 0, "no load surely passed"),
+    ] {
+        let claim = says(passed, short_passed);
+        assert!(claim.ends_with(words), "{claim}");
+    }
+}
+
 fn comparison(cost: [f64; 3], line: Option<[f64; 3]>, conclusion: &str) -> Comparison {
     let ratio = |[value, low, high]: [f64; 3]| serde_json::json!({"value": value, "low": low, "high": high});
     let side = |name: &str| serde_json::json!({"name": name});

@@ -26,6 +26,11 @@ const TAIL_NOT_TRIED: f64 = 0.03;
 const CANDIDATES_MAX: u32 = 10;
 /// If at most this many trials are left and no load is confirmed, they go to confirming one.
 const LAST_TRIALS: u32 = 6;
+/// If at most this many trials are left and no full trial has passed, they go to loads far enough below those that were
+/// tried in vain.
+const TRIALS_FOR_A_PASS: u32 = 3;
+/// Such a load, as a share of the lowest one tried in vain.
+const FAR_ENOUGH_BELOW: f64 = 0.75;
 /// This many trials before a time budget ends, the load line is raised as far as the interval allows. The limit of
 /// trials has no such phase: it is for searches that do not converge, and those have confirmed what they can by then.
 const RAISING_TRIALS: u32 = 2;
@@ -98,6 +103,9 @@ impl Choice<'_> {
     }
 
     fn towards_the_edge(&self) -> Result<Trial, Ended> {
+        if let Some(load) = self.far_enough_below() {
+            return Ok((load, Length::Full, Why::Confirm));
+        }
         if let Some(trial) = self.repetition() {
             return Ok(trial);
         }
@@ -117,6 +125,20 @@ impl Choice<'_> {
             (_, Some(pass)) => self.upwards(pass),
             _ => self.downwards(lowest),
         }
+    }
+
+    /// For the very last trials, if short trials passed, full ones were tried and none of them passed: a load far enough
+    /// below. Just below the edge, the client may be late in each full trial, and to repeat them would leave no answer.
+    fn far_enough_below(&self) -> Option<u32> {
+        let in_vain = |tally: &Tally| tally.failed + tally.invalid > tally.short_invalid;
+        let none_passed = self.tallies.values().all(|tally| tally.passed == 0);
+        if self.trials_left > TRIALS_FOR_A_PASS || !none_passed || self.known.highest_pass.is_none()
+        {
+            return None;
+        }
+        let (lowest, _) = self.tallies.iter().find(|(_, tally)| in_vain(tally))?;
+        let load = grid::share(*lowest, FAR_ENOUGH_BELOW);
+        self.measurable(load).then_some(load)
     }
 
     /// Repeats an invalid trial, while that is worth its time.

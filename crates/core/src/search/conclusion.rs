@@ -70,6 +70,9 @@ fn known_in_words(settings: &Settings, tallies: &Tallies, known: &Knowledge) -> 
         (None, Some(fail)) if known.highest_pass.is_none() => {
             format!("no load passes: {}", fails(fail))
         }
+        (None, Some(fail)) if tallies.values().all(|tally| tally.passed == 0) => {
+            format!("no full trial passed: {}", fails(fail))
+        }
         (None, Some(fail)) => format!("no load surely passes: {}", fails(fail)),
         (None, None) if known.valid_loads.is_some() => "no load surely passes or fails".to_owned(),
         (None, None) => {

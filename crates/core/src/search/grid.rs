@@ -35,6 +35,16 @@ pub(super) fn shrink(load: u32, min: u32) -> Option<u32> {
     (load > min).then(|| two_digits(load / 2).max(min))
 }
 
+/// About this share of `load`, to two significant digits.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a positive float below a u32"
+)]
+pub(super) fn share(load: u32, share: f64) -> u32 {
+    two_digits((f64::from(load) * share) as u32)
+}
+
 /// A round load strictly between `low` and `high`, about `fraction` of the way on a logarithmic scale; `None` if no
 /// load lies between.
 #[expect(

@@ -18,8 +18,8 @@
 //!    session.
 //! 3. **Confirm.** Then a load within half a width below the interval must have a majority of `repeats` full trials
 //!    that pass, and one above it a majority that fail. The seed decides which side comes first. The last trials of a
-//!    budget ensure that some load surely below the edge has passed a full trial, and the very last ones of a time
-//!    budget raise the load line.
+//!    budget ensure that some load surely below the edge has passed a full trial: if none has by the very last ones, each
+//!    goes to three quarters of the lowest load tried in vain. The very last ones of a time budget raise the load line.
 //! 4. **Class.** A load is passing if it lies below the interval and most of its own trials passed. It is failing if it
 //!    lies above and most of its own trials failed. Otherwise it is borderline if its trials disagree, or else
 //!    undecided. `confirmed` is the highest passing load below `first_fail` that passed most of its own *full* trials:

@@ -105,8 +105,8 @@ fn verdict(bracket: &Bracket) -> (String, Tone) {
     let (word, tone) = match (bracket.confirmed, bracket.first_fail) {
         (Some(_), _) if bracket.lower_bound_only => ("lower bound only", Tone::Open),
         (Some(_), _) => ("load line found", Tone::Good),
-        (None, Some(_)) => ("no load passed", Tone::Bad),
-        (None, None) => ("nothing could be judged", Tone::Open),
+        (None, Some(_)) => (words::without_a_line(bracket), Tone::Bad),
+        (None, None) => (words::without_a_line(bracket), Tone::Open),
     };
     (word.to_owned(), tone)
 }

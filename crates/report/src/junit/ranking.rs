@@ -44,7 +44,9 @@ fn outcome(row: &RankedTarget) -> CaseResult {
     let bracket = &row.bracket;
     match (bracket.confirmed, bracket.first_fail) {
         (Some(_), _) => CaseResult::Passed,
-        (None, Some(_)) => CaseResult::Failed(Reason::new("load line", "no load passed")),
-        (None, None) => CaseResult::Error(Reason::new("load line", "no load could be judged")),
+        (None, Some(_)) => {
+            CaseResult::Failed(Reason::new("load line", words::without_a_line(bracket)))
+        }
+        (None, None) => CaseResult::Error(Reason::new("load line", words::without_a_line(bracket))),
     }
 }

@@ -74,6 +74,59 @@ fn where_the_client_runs_out_the_answer_is_at_least() {
     );
 }
 
+/// Just below the edge the client is late in each full trial. A budget that ends there must not end without an answer.
+#[test]
+fn the_last_trials_go_where_full_ones_are_valid() {
+    let mut search = search(Settings {
+        max_trials: 16,
+        ..settings()
+    });
+    let mut lengths = Vec::new();
+    let outcome = loop {
+        match search.next() {
+            Step::Done(outcome) => break outcome,
+            Step::Trial { load, length, .. } => {
+                lengths.push((load, length));
+                let verdict = match length {
+                    Length::Full if load > 600 && load <= 730 => DISTURBED,
+                    _ => pass_if(load <= 730),
+                };
+                search.record(load, length, verdict);
+            }
+        }
+    };
+    let confirmed = outcome.confirmed.expect("an answer");
+    assert!((400..=600).contains(&confirmed), "{lengths:?} {outcome:?}");
+    assert_eq!(evidence(&outcome, confirmed).passed, 1, "{lengths:?}");
+    assert!(outcome.edge.is_some_and(|edge| edge.value > 650.0));
+}
+
+/// Where no full trial is ever valid, the answer says so, and does not say that no load passed.
+#[test]
+fn without_a_full_pass_it_says_so() {
+    let mut search = search(Settings {
+        max_trials: 16,
+        ..settings()
+    });
+    let outcome = loop {
+        match search.next() {
+            Step::Done(outcome) => break outcome,
+            Step::Trial { load, length, .. } => {
+                let verdict = match length {
+                    Length::Full if load <= 730 => DISTURBED,
+                    _ => pass_if(load <= 730),
+                };
+                search.record(load, length, verdict);
+            }
+        }
+    };
+    assert_eq!(outcome.confirmed, None);
+    assert!(
+        outcome.conclusion.contains("no full trial passed"),
+        "{outcome:?}"
+    );
+}
+
 #[test]
 fn a_client_that_ran_out_by_chance_is_found_out() {
     // A disturbance of the machine hit both trials at 200. A last trial before the end shows this.

@@ -31,7 +31,6 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let watched = Watched {
             samplers: ["target", "simulator", "client"].map(sampler).into(),
             sockets: watch,
-            ..Watched::default()
         };
         let monitor = Monitor::start(watched, epoch, DEFAULT_INTERVAL, None)?;
         std::thread::sleep(SAMPLED_FOR);

@@ -46,10 +46,10 @@ pub struct Client {
     #[serde(default)]
     pub receive_wait_share: Option<f64>,
     /// Share of the time of the client's cores in which they were not idle: engine, simulator, sampling, received packets
-    /// and whatever else ran there, but for the processes that keep them awake.
+    /// and whatever else ran there.
     #[serde(default)]
     pub cores_awake_share: Option<f64>,
-    /// How many of the client's CPUs ran a process of the lowest class, so that they never halted; `null` for none.
+    /// How many of the client's CPUs were kept from halting; `null` for none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpus_kept_awake: Option<usize>,
     /// The command's own process, including engine threads and sampling, plus the other processes of the client if it

@@ -1,139 +1,237 @@
 //! Keeps CPUs awake, so that a thread that sleeps on one wakes up in time.
 //!
 //! A virtual CPU that has nothing to do halts, and the hypervisor gives its core away. Waking it again takes some 20 µs,
-//! and now and then milliseconds, which no account calls stolen. A client that sleeps until each request is due wakes
-//! thousands of times a second. On the machine of the README, a thread that slept 80 µs at a time woke up 24 µs late in
-//! the median and 109 to 1,100 µs at p99.9; beside a process that kept the CPU awake 9 µs and 22 to 455 µs.
+//! and now and then milliseconds, which no account calls stolen. A CPU of real hardware saves power, and wakes up in as
+//! much as 0.2 ms.
+//!
+//! The kernel can be told which delay of a wake-up a CPU may have ([resume latency]). If it may have none, an idle CPU
+//! looks for work in a loop, within the kernel's own idle task: that gives way to everything at once, and its time counts
+//! as idle.
+//!
+//! [resume latency]: https://docs.kernel.org/admin-guide/pm/cpuidle.html
 
-use std::collections::BTreeMap;
+use std::ffi::CString;
+use std::fs::File;
+use std::io::{self, Read, Seek};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
+use nix::fcntl::OFlag;
 use nix::libc;
-use nix::sched::{CpuSet, sched_setaffinity};
-use nix::sys::signal::{Signal, kill};
+use nix::sys::signal::SigSet;
 use nix::sys::wait::waitpid;
-use nix::unistd::{ForkResult, Pid, fork};
+use nix::unistd::{ForkResult, Pid, fork, pipe2, read, setsid, unlink};
 
-use super::spawn::die_with;
-use crate::isolation::{CpuList, GroupView, IdleGroup, Layout};
+use super::cpus::CpuList;
 
-/// CPUs that do not halt for as long as this lives. Each has a process that runs whenever nothing else wants the CPU
-/// (`SCHED_IDLE`). It is a process, because a thread would count as CPU time of this one.
+/// Where the kernel shows its CPUs.
+const CPUS: &str = "/sys/devices/system/cpu";
+
+/// Where the marks are. It is emptied when the machine starts, and so are the kernel's settings.
+const MARKS: &str = "/run";
+
+const MARK_PREFIX: &str = "plimsoll-awake-cpu";
+
+/// The value that allows a wake-up no delay, and the one that allows any.
+const NO_DELAY: &str = "n/a";
+const ANY_DELAY: &str = "0";
+
+/// CPUs that do not halt for as long as this lives, or the process that made it.
+///
+/// Several trials may keep the same CPU awake. Each has a shared lock on the kernel's file, and the last one puts the value
+/// back. A process of its own does that, because it still can when ours is killed.
 #[derive(Debug)]
 pub struct Awake {
-    /// CPU number → its process.
-    processes: BTreeMap<u32, Pid>,
-    /// Removed after its processes.
-    group: Option<IdleGroup>,
+    cpus: usize,
+    /// The process that puts the values back when the other end of its pipe is closed.
+    keeper: Option<(Pid, OwnedFd)>,
 }
 
 impl Awake {
-    /// Keeps these CPUs awake. Where that is refused, the lateness of whoever sleeps there shows it.
-    ///
-    /// It keeps none if our control group has a CPU quota, because these processes would use it up.
-    ///
-    /// The processes end with the calling thread, should this value never be dropped.
+    /// Keeps these CPUs awake: those that can be kept so, and for which nobody else has set a delay.
     #[must_use]
     pub fn keep(cpus: &CpuList) -> Self {
-        let layout = Layout::of_this_machine();
-        let ours = GroupView::of_process(Pid::this().as_raw(), &layout);
-        if ours.limits().has_quota() {
-            let (processes, group) = (BTreeMap::new(), None);
-            return Self { processes, group };
-        }
-        let group = IdleGroup::make(&layout);
-        let each = cpus.as_slice().iter();
-        let processes: BTreeMap<_, _> = each
-            .filter_map(|cpu| Some((*cpu, spin_on(*cpu)?)))
-            .collect();
-        if let Some(group) = &group {
-            for pid in processes.values() {
-                group.take(pid.as_raw());
-            }
-        }
-        Self { processes, group }
+        Self::keep_at(Path::new(CPUS), Path::new(MARKS), cpus)
     }
 
-    /// CPU number → the process that keeps it awake.
+    fn keep_at(kernel: &Path, marks: &Path, cpus: &CpuList) -> Self {
+        let each = cpus.as_slice().iter();
+        let held: Vec<Held> = each
+            .filter_map(|cpu| Held::take(&kernel.join(format!("cpu{cpu}")), &mark_of(marks, *cpu)))
+            .collect();
+        let keeper = if held.is_empty() {
+            None
+        } else {
+            start_keeper(&held).ok()
+        };
+        if keeper.is_none() {
+            held.iter().for_each(Held::put_back);
+        }
+        Self {
+            cpus: keeper.as_ref().map_or(0, |_| held.len()),
+            keeper,
+        }
+    }
+
+    /// How many CPUs it keeps awake.
     #[must_use]
-    pub fn keepers(&self) -> BTreeMap<u32, i32> {
-        let each = self.processes.iter();
-        each.map(|(cpu, pid)| (*cpu, pid.as_raw())).collect()
+    pub fn cpus(&self) -> usize {
+        self.cpus
     }
 }
 
 impl Drop for Awake {
     fn drop(&mut self) {
-        for pid in self.processes.values() {
-            let _ = kill(*pid, Signal::SIGKILL);
-            let _ = waitpid(*pid, None);
+        if let Some((keeper, end)) = self.keeper.take() {
+            drop(end);
+            let _ = waitpid(keeper, None);
         }
-        // A field would be dropped after this too. It says so here because a group with processes cannot be removed.
-        self.group = None;
     }
 }
 
-/// Starts a process that keeps this CPU awake; `None` if it cannot be started.
+/// The name of the mark of a CPU whose delay we have set.
+fn mark_of(marks: &Path, cpu: u32) -> PathBuf {
+    marks.join(format!("{MARK_PREFIX}{cpu}"))
+}
+
+/// A CPU's file, with a shared lock on it and no delay in it.
+#[derive(Debug)]
+struct Held {
+    file: File,
+    mark: CString,
+}
+
+impl Held {
+    fn take(cpu: &Path, mark: &Path) -> Option<Self> {
+        // Without this state, an idle CPU halts whatever delay it may have.
+        let state = std::fs::read_to_string(cpu.join("cpuidle/state0/name")).ok()?;
+        if state.trim() != "POLL" {
+            return None;
+        }
+        let mut file = open(cpu)?;
+        // Whoever has the exclusive lock sees a value that no living Plimsoll has set.
+        if file.try_lock().is_ok() {
+            match value(&mut file)?.as_str() {
+                ANY_DELAY => {}
+                // A Plimsoll was killed with its keeper.
+                NO_DELAY if mark.exists() => {}
+                // Somebody else has set it, so it is theirs.
+                _ => return None,
+            }
+        }
+        share(&file)?;
+        // The mark comes first: what is not marked is never put back after a kill.
+        File::create(mark).ok()?;
+        write(&file, NO_DELAY).ok()?;
+        let mark = CString::new(mark.as_os_str().as_bytes()).ok()?;
+        Some(Self { file, mark })
+    }
+
+    /// Puts the value back, unless another trial keeps this CPU awake too. It allocates nothing.
+    fn put_back(&self) {
+        // This gives the shared lock up first, so of several that try at once, the last one gets it.
+        if self.file.try_lock().is_ok() && write(&self.file, ANY_DELAY).is_ok() {
+            let _ = unlink(self.mark.as_c_str());
+        }
+    }
+}
+
+fn open(cpu: &Path) -> Option<File> {
+    let path = cpu.join("power/pm_qos_resume_latency_us");
+    File::options().read(true).write(true).open(path).ok()
+}
+
+/// Takes a shared lock. Others of ours have the exclusive one for moments only.
+fn share(file: &File) -> Option<()> {
+    (0..100).find_map(|_| {
+        let shared = file.try_lock_shared().ok();
+        if shared.is_none() {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        shared
+    })
+}
+
+fn value(file: &mut File) -> Option<String> {
+    let mut text = String::new();
+    file.rewind().ok()?;
+    file.read_to_string(&mut text).ok()?;
+    Some(text.trim().to_owned())
+}
+
+fn write(file: &File, value: &str) -> io::Result<()> {
+    file.set_len(0)?;
+    file.write_all_at(value.as_bytes(), 0)
+}
+
+/// Starts the process that holds the locks until we are gone or close the end of the pipe that is returned.
 #[allow(unsafe_code)]
-fn spin_on(cpu: u32) -> Option<Pid> {
-    let mut set = CpuSet::new();
-    set.set(usize::try_from(cpu).ok()?).ok()?;
-    let parent = Pid::this();
+fn start_keeper(held: &[Held]) -> nix::Result<(Pid, OwnedFd)> {
+    let (watched, end) = pipe2(OFlag::O_CLOEXEC)?;
+    let kept = held.iter().map(|held| held.file.as_raw_fd());
+    let others = others_than(kept.chain([watched.as_raw_fd()]).collect());
     // SAFETY: this process has several threads, so its child may do only what is safe in a signal handler. It makes plain
-    // system calls, with a CPU set that was built before the fork, and then spins. It neither allocates nor takes a lock,
-    // and never returns.
-    match unsafe { fork() } {
-        Ok(ForkResult::Parent { child }) => Some(child),
-        Ok(ForkResult::Child) => spin(parent, &set),
-        Err(_) => None,
+    // system calls with values that were made before the fork. It neither allocates nor takes a lock of this process, and
+    // never returns.
+    match unsafe { fork() }? {
+        ForkResult::Parent { child } => Ok((child, end)),
+        ForkResult::Child => keep_until_closed(&watched, held, &others),
     }
+}
+
+/// The ranges of descriptors between these.
+fn others_than(mut kept: Vec<i32>) -> Vec<(u32, u32)> {
+    kept.sort_unstable();
+    let mut others = Vec::new();
+    let mut next = 0;
+    for kept in kept.into_iter().filter_map(|kept| u32::try_from(kept).ok()) {
+        if kept > next {
+            others.push((next, kept - 1));
+        }
+        next = kept + 1;
+    }
+    others.push((next, u32::MAX));
+    others
 }
 
 #[allow(unsafe_code)]
-fn spin(parent: Pid, cpu: &CpuSet) -> ! {
-    leave_session();
-    // The kernel's parameter is one number. The C library is not asked: musl's refuses to set a policy.
-    let idle: libc::c_int = 0;
-    // SAFETY: plain system calls of numbers and of one live value. Closing all descriptors lets go of what others wait
-    // for the end of, such as a pipe.
-    let placed = die_with(parent).is_ok()
-        && sched_setaffinity(Pid::from_raw(0), cpu).is_ok()
-        && unsafe {
-            libc::syscall(libc::SYS_close_range, 0, libc::c_uint::MAX, 0) == 0
-                && libc::syscall(
-                    libc::SYS_sched_setscheduler,
-                    0,
-                    libc::SCHED_IDLE,
-                    &raw const idle,
-                ) == 0
-        };
-    if placed {
-        loop {
-            std::hint::spin_loop();
-        }
+fn keep_until_closed(watched: &OwnedFd, held: &[Held], others: &[(u32, u32)]) -> ! {
+    // What interrupts us, such as Ctrl-C, goes to all processes of our terminal.
+    let _ = setsid();
+    let _ = SigSet::all().thread_block();
+    for (first, last) in others {
+        // SAFETY: plain numbers. Nothing here uses these descriptors, and others may wait for their ends.
+        unsafe { libc::syscall(libc::SYS_close_range, *first, *last, 0) };
     }
+    while read(watched.as_fd(), &mut [0]) == Err(nix::Error::EINTR) {}
+    held.iter().for_each(Held::put_back);
     // SAFETY: it ends this process at once, without the handlers of the one that it was forked from.
-    unsafe { libc::_exit(1) }
+    unsafe { libc::_exit(0) }
 }
 
-/// Leaves our session for one of the least weight.
-///
-/// Where the kernel schedules sessions as groups (autogroup, see sched(7)), the lowest class counts only within its own
-/// session. Against other sessions and the kernel's threads, such as those that receive packets, it has the weight of the
-/// whole session: on the machine of the README, a thread of another session that woke on the same CPU each 300 µs was
-/// 3.6 to 3.9 ms late at p99.9, and 0.14 ms after this. Beside six such sessions it was 3.9 ms late again, so
-/// [`IdleGroup`] comes first.
-fn leave_session() {
-    let Ok(_) = nix::unistd::setsid() else {
-        return;
-    };
-    // It has no such file where sessions are no groups; then nothing is to be done.
-    let file = nix::fcntl::open(
-        c"/proc/self/autogroup",
-        nix::fcntl::OFlag::O_WRONLY,
-        nix::sys::stat::Mode::empty(),
-    );
-    if let Ok(file) = file {
-        let _ = nix::unistd::write(file, b"19");
+/// Puts back what Plimsolls have set that were killed together with their keepers.
+pub(super) fn sweep_awake() {
+    sweep_at(Path::new(CPUS), Path::new(MARKS));
+}
+
+fn sweep_at(kernel: &Path, marks: &Path) {
+    for entry in std::fs::read_dir(marks).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let cpu = name
+            .to_str()
+            .and_then(|name| name.strip_prefix(MARK_PREFIX));
+        let Some(cpu) = cpu.and_then(|cpu| cpu.parse::<u32>().ok()) else {
+            continue;
+        };
+        let mark = CString::new(entry.path().as_os_str().as_bytes());
+        let file = open(&kernel.join(format!("cpu{cpu}")));
+        if let (Some(file), Ok(mark)) = (file, mark) {
+            // Whoever keeps it awake has a lock, and so this does nothing.
+            Held { file, mark }.put_back();
+        }
     }
 }
 
@@ -141,52 +239,149 @@ fn leave_session() {
 mod tests {
     use super::*;
 
-    /// The fields of `/proc/PID/stat` after the name: the state is the first.
-    fn stat(pid: Pid) -> Option<Vec<String>> {
-        let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-        let fields = text.rsplit_once(')')?.1.split_whitespace();
-        Some(fields.map(str::to_owned).collect())
+    /// A kernel's folder of CPUs, and one of marks.
+    struct Machine(tempfile::TempDir);
+
+    impl Machine {
+        /// With CPU 0, which halts only in `states`.
+        fn new(state: &str, delay: &str) -> Self {
+            let folder = tempfile::tempdir().expect("temp");
+            let cpu = folder.path().join("kernel/cpu0");
+            for (path, text) in [
+                ("cpuidle/state0/name", state),
+                ("power/pm_qos_resume_latency_us", delay),
+            ] {
+                let path = cpu.join(path);
+                std::fs::create_dir_all(path.parent().expect("above")).expect("made");
+                std::fs::write(path, format!("{text}\n")).expect("written");
+            }
+            std::fs::create_dir(folder.path().join("marks")).expect("made");
+            Self(folder)
+        }
+
+        fn kernel(&self) -> PathBuf {
+            self.0.path().join("kernel")
+        }
+
+        fn marks(&self) -> PathBuf {
+            self.0.path().join("marks")
+        }
+
+        fn keep(&self) -> Awake {
+            let cpus = CpuList::new(vec![0, 7]).expect("two");
+            Awake::keep_at(&self.kernel(), &self.marks(), &cpus)
+        }
+
+        fn sweep(&self) {
+            sweep_at(&self.kernel(), &self.marks());
+        }
+
+        fn delay(&self) -> String {
+            let mut file = open(&self.kernel().join("cpu0")).expect("opened");
+            value(&mut file).expect("read")
+        }
+
+        fn marked(&self) -> bool {
+            mark_of(&self.marks(), 0).exists()
+        }
     }
 
     #[test]
-    fn a_process_of_the_lowest_class_holds_each_cpu_until_the_end() {
-        let allowed = nix::sched::sched_getaffinity(Pid::from_raw(0)).expect("ours");
-        let cpu = (0..CpuSet::count()).find(|cpu| allowed.is_set(*cpu) == Ok(true));
-        let cpu = u32::try_from(cpu.expect("one")).expect("small");
-        let awake = Awake::keep(&CpuList::new(vec![cpu]).expect("one"));
-        let Some(pid) = awake.processes.get(&cpu).copied() else {
-            plimsoll_testing::skipped!("keeping a CPU awake: this control group has a CPU quota");
-            return;
+    fn the_last_one_who_keeps_a_cpu_awake_puts_its_delay_back() {
+        let machine = Machine::new("POLL", "0");
+        let first = machine.keep();
+        assert_eq!((first.cpus(), &*machine.delay()), (1, NO_DELAY));
+        let second = machine.keep();
+        machine.sweep();
+        drop(first);
+        assert_eq!((second.cpus(), &*machine.delay()), (1, NO_DELAY));
+        assert!(machine.marked());
+        drop(second);
+        assert_eq!(machine.delay(), ANY_DELAY);
+        assert!(!machine.marked());
+    }
+
+    #[test]
+    fn what_others_have_set_is_theirs() {
+        for delay in [NO_DELAY, "50"] {
+            let machine = Machine::new("POLL", delay);
+            let awake = machine.keep();
+            assert_eq!((awake.cpus(), &*machine.delay()), (0, delay));
+            drop(awake);
+            machine.sweep();
+            assert_eq!(machine.delay(), delay);
+        }
+    }
+
+    #[test]
+    fn a_cpu_that_cannot_poll_is_let_alone() {
+        let machine = Machine::new("C1", "0");
+        assert_eq!((machine.keep().cpus(), &*machine.delay()), (0, ANY_DELAY));
+    }
+
+    #[test]
+    fn what_a_killed_run_left_is_swept_or_taken_over() {
+        let left = |machine: &Machine| {
+            let awake = machine.keep();
+            let (keeper, _) = awake.keeper.as_ref().expect("kept");
+            nix::sys::signal::kill(*keeper, nix::sys::signal::Signal::SIGKILL).expect("killed");
+            drop(awake);
+            assert_eq!((&*machine.delay(), machine.marked()), (NO_DELAY, true));
         };
-        let folder = awake.group.as_ref().map(IdleGroup::folder);
-        match &folder {
-            Some(folder) => {
-                let idle = std::fs::read_to_string(folder.join("cpu.idle"));
-                let members = std::fs::read_to_string(folder.join("cgroup.procs"));
-                assert_eq!(idle.expect("idle").trim(), "1");
-                assert_eq!(members.expect("members").trim(), pid.to_string());
-            }
-            None => {
-                plimsoll_testing::skipped!("a control group that gives way: none can be made here")
-            }
-        }
-        // It is placed within moments. Field 39 of the manual is the CPU, 41 the policy; the state is field 3.
-        let placed = (0..500).find_map(|_| {
-            std::thread::sleep(std::time::Duration::from_millis(10));
-            let now = stat(pid)?;
-            (now[41 - 3] == libc::SCHED_IDLE.to_string()).then_some(now)
+        let machine = Machine::new("POLL", "0");
+        left(&machine);
+        machine.sweep();
+        assert_eq!((&*machine.delay(), machine.marked()), (ANY_DELAY, false));
+        left(&machine);
+        let later = machine.keep();
+        assert_eq!(later.cpus(), 1);
+        drop(later);
+        assert_eq!((&*machine.delay(), machine.marked()), (ANY_DELAY, false));
+    }
+
+    #[test]
+    fn the_keeper_holds_nothing_else_open_and_hears_no_signal() {
+        let machine = Machine::new("POLL", "0");
+        let awake = machine.keep();
+        let (keeper, _) = awake.keeper.as_ref().expect("kept");
+        plimsoll_testing::eventually("its files are closed", || {
+            let open = std::fs::read_dir(format!("/proc/{keeper}/fd"));
+            open.expect("it lives").count() == 2
         });
-        let placed = placed.expect("placed");
-        assert_eq!((&*placed[0], &*placed[39 - 3]), ("R", &*cpu.to_string()));
-        // Field 6 is the session.
-        assert_eq!(placed[6 - 3], pid.to_string(), "a session of its own");
-        if let Ok(group) = std::fs::read_to_string(format!("/proc/{pid}/autogroup")) {
-            assert!(group.trim_end().ends_with("nice 19"), "{group}");
-        }
-        let open = std::fs::read_dir(format!("/proc/{pid}/fd")).expect("it lives");
-        assert_eq!(open.count(), 0, "it holds nothing open");
+        nix::sys::signal::kill(*keeper, nix::sys::signal::Signal::SIGINT).expect("sent");
         drop(awake);
-        assert_eq!(stat(pid), None);
-        assert!(!folder.is_some_and(|folder| folder.exists()));
+        assert_eq!(machine.delay(), ANY_DELAY);
+    }
+
+    #[test]
+    fn descriptors_between_those_that_are_kept_are_closed() {
+        assert_eq!(
+            others_than(vec![5, 0, 1, 9]),
+            [(2, 4), (6, 8), (10, u32::MAX)]
+        );
+        assert_eq!(others_than(vec![3]), [(0, 2), (4, u32::MAX)]);
+    }
+
+    #[test]
+    fn this_machine_gets_its_delay_back() {
+        let allowed = CpuList::allowed_to_us().expect("ours");
+        let cpu = allowed.as_slice()[0];
+        let read = || {
+            let mut file = open(&Path::new(CPUS).join(format!("cpu{cpu}")))?;
+            value(&mut file)
+        };
+        let awake = Awake::keep(&CpuList::new(vec![cpu]).expect("one"));
+        if awake.cpus() == 0 {
+            plimsoll_testing::skipped!(
+                "keeping a CPU awake: this kernel has no idle state POLL, its settings are read-only, or CPU {cpu} has a setting already"
+            );
+            return;
+        }
+        assert_eq!(read().as_deref(), Some(NO_DELAY));
+        drop(awake);
+        // Other programs of ours may keep it awake for a while.
+        plimsoll_testing::eventually("the delay is put back", || {
+            read().as_deref() == Some(ANY_DELAY)
+        });
     }
 }

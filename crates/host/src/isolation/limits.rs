@@ -31,12 +31,6 @@ pub struct GroupLimits {
 }
 
 impl GroupLimits {
-    /// Whether a CPU quota binds the group.
-    #[must_use]
-    pub fn has_quota(&self) -> bool {
-        self.throttled.is_some()
-    }
-
     /// What the quota did; `None` when there is none.
     #[must_use]
     pub fn throttling(&self) -> Option<Throttling> {

@@ -3,9 +3,9 @@
 //!
 //! ```text
 //! cpus    CPU lists, and which go to whom
+//! awake   CPUs that do not halt
 //! layout  which control group controllers this machine has, and where (version 1, version 2, or both)
 //! cgroup  one group for one target: made, joined, emptied, removed
-//! idle    a group that has a CPU only when nothing else wants it
 //! means   by which means the target is isolated and measured, and what is missing
 //! network a network namespace for one target, and the virtual cards that join it to ours
 //! offloads what a network card does in place of the kernel's stack
@@ -16,9 +16,9 @@
 //! limits  what limits a group, itself or from above: quota and throttling, memory limit and its events
 //! ```
 
+mod awake;
 mod cgroup;
 mod cpus;
-mod idle;
 mod layout;
 mod limits;
 mod means;
@@ -30,9 +30,9 @@ mod v1;
 mod v2;
 mod view;
 
+pub use awake::Awake;
 pub use cgroup::{Cgroup, DEFAULT_PERIOD_US};
 pub use cpus::{Bound, CpuList, Placement, siblings_of, whole_cpus};
-pub(crate) use idle::IdleGroup;
 pub use layout::{Controller, Hierarchy, Layout};
 pub use limits::{GroupLimits, Throttling};
 pub use means::{How, Means, Missing, Wanted};

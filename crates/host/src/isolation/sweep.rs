@@ -1,8 +1,9 @@
-//! Groups, network cards, images and folders of data that a killed run left behind.
+//! Groups, network cards, images, folders of data and settings of CPUs that a killed run left behind.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
+use super::awake::sweep_awake;
 use super::cgroup::{kill_all_in, remove_group};
 use super::layout::{Hierarchy, Layout};
 use super::network::sweep_cards;
@@ -21,7 +22,7 @@ pub struct Swept {
 }
 
 /// Removes what an earlier Plimsoll left behind because it was killed: its control groups, the processes in them, its
-/// network cards, its mounted images, and its targets' data. These processes lost their parents, so they escaped the signal that a parent's
+/// network cards, its mounted images, its targets' data, and what keeps CPUs awake. These processes lost their parents, so they escaped the signal that a parent's
 /// death sends. Only what has our name is touched, and only if its maker is certainly dead: the name holds the maker's
 /// process ID, its start time, and the process ID namespace in which both are valid.
 #[must_use]
@@ -58,6 +59,7 @@ pub fn sweep_stale(layout: &Layout) -> Swept {
     unmount_stale();
     // Nobody writes there any more.
     sweep_data();
+    sweep_awake();
     Swept {
         groups: names.len(),
         processes: processes.len(),

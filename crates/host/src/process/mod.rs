@@ -12,10 +12,8 @@
 //! tree   the descendants of a process
 //! listener  the process that listens on a port
 //! kernel the threads of the kernel itself
-//! awake  processes that keep CPUs from halting
 //! ```
 
-mod awake;
 mod cap;
 mod child;
 pub(crate) mod kernel;
@@ -27,7 +25,6 @@ mod spawn;
 mod stop_signal;
 mod tree;
 
-pub use awake::Awake;
 pub use cap::LOG_MAX_BYTES;
 pub use child::{Child, Ended};
 pub use listener::listener_on;

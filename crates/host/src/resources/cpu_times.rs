@@ -224,16 +224,6 @@ impl CpuTimes {
         sum
     }
 
-    /// Counts what a process used of a CPU as idle: it ran only when nothing else wanted that CPU.
-    pub fn count_as_idle(&mut self, cpu: u32, used_us: u64) {
-        if let Some(ticks) = self.cpus.get_mut(&cpu) {
-            ticks.idle += used_us / tick_us();
-        }
-        if let Some(threads_ns) = self.threads_ns.get_mut(&cpu) {
-            *threads_ns = threads_ns.saturating_sub(used_us * 1000);
-        }
-    }
-
     /// What passed since `earlier`, for the CPUs in both.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
@@ -427,31 +417,6 @@ mod tests {
         passed.cpus.threads_ns.remove(&1);
         assert_eq!(passed.threads_share(|_| true), None);
         assert!(!CpuTimes::read().expect("linux").cpus.is_empty());
-    }
-
-    #[test]
-    fn what_keeps_a_cpu_awake_counts_as_idle() {
-        let mut times = CpuTimes {
-            threads_ns: [(0, 900_000_000), (1, 7)].into(),
-            ..CpuTimes::parse("cpu0 80 0 10 10 0 0 0 0 0 0\ncpu1 1 0 0 0 0 0 0 0 0 0\n")
-        };
-        times.count_as_idle(0, 700_000);
-        times.count_as_idle(9, 700_000);
-        assert_eq!(times.cpus[&0].idle, 10 + 700_000 / tick_us());
-        assert_eq!(times.threads_ns, [(0, 200_000_000), (1, 7)].into());
-        assert_eq!(times.cpus[&1].idle, 0);
-        let busy = CpuTimes::parse("cpu0 180 0 10 10 0 0 0 0 0 0\n");
-        let passed = Passed {
-            from_ns: 0,
-            to_ns: 1_000_000_000,
-            cpus: {
-                let mut later = busy;
-                later.count_as_idle(0, 700_000 + 600_000);
-                later.since(&times)
-            },
-        };
-        let share = passed.awake_share(|cpu| cpu == 0).expect("known");
-        assert!((share - 0.4).abs() < 1e-9, "{share}");
     }
 
     #[test]

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::cpu_times::CpuTimes;
 use super::open_waits::OpenWaits;
 use super::parse;
-use super::sampler::{Sampler, process_cpu_us};
+use super::sampler::Sampler;
 use super::series::{MachineSeries, Series, Usage};
 use super::sockets::{SocketSeries, SocketWatch};
 use crate::error::{Error, Result};
@@ -59,8 +59,6 @@ pub struct Watched {
     pub samplers: Vec<(String, Sampler)>,
     /// The target's sockets.
     pub sockets: Option<SocketWatch>,
-    /// CPU number → the process that keeps it awake. The machine's times count what it uses as idle.
-    pub keepers: BTreeMap<u32, i32>,
 }
 
 /// Name → what was used in the second before the last detailed sample, for display while the monitor runs.
@@ -185,7 +183,6 @@ struct Round {
     samplers: Vec<(Sampler, Series, String)>,
     watch: Option<SocketWatch>,
     sockets: SocketSeries,
-    keepers: BTreeMap<u32, i32>,
     waits: OpenWaits,
     machine: MachineSeries,
     epoch: Instant,
@@ -200,7 +197,6 @@ impl Round {
                 .collect(),
             watch: watched.sockets,
             sockets: SocketSeries::default(),
-            keepers: watched.keepers,
             waits: OpenWaits::default(),
             machine: MachineSeries::default(),
             epoch,
@@ -210,10 +206,7 @@ impl Round {
     fn take(&mut self, detailed: bool) {
         let at_ns = self.now_ns();
         // Linux always has it. Elsewhere the machine's series stays empty, and returns nothing.
-        if let Ok(mut times) = CpuTimes::read_at(at_ns, &mut self.waits) {
-            for (cpu, pid) in &self.keepers {
-                times.count_as_idle(*cpu, process_cpu_us(*pid).unwrap_or_default());
-            }
+        if let Ok(times) = CpuTimes::read_at(at_ns, &mut self.waits) {
             self.machine.push(at_ns, times);
         }
         for (sampler, series, _) in &mut self.samplers {
@@ -318,7 +311,6 @@ mod tests {
         let watched = Watched {
             samplers,
             sockets: Some(SocketWatch::new(listener.local_addr().expect("bound"))),
-            ..Watched::default()
         };
         let cpus = CpuList::allowed_to_us().expect("allowed");
         let monitor =
@@ -364,7 +356,6 @@ mod tests {
         let watched = Watched {
             samplers,
             sockets: None,
-            ..Watched::default()
         };
         let monitor =
             Monitor::start(watched, epoch, Duration::from_millis(20), None).expect("starts");
@@ -389,7 +380,6 @@ mod tests {
         let watched = Watched {
             samplers: vec![("ourselves".to_owned(), ourselves)],
             sockets: None,
-            ..Watched::default()
         };
         let monitor =
             Monitor::start(watched, epoch, Duration::from_millis(5), None).expect("starts");

@@ -123,7 +123,6 @@ impl Observing<'_> {
         let watched = Watched {
             samplers: vec![(TARGET.to_owned(), sampler)],
             sockets: Some(SocketWatch::new(address)),
-            ..Watched::default()
         };
         let monitor = Monitor::start(watched, epoch, DEFAULT_INTERVAL, None);
         self.monitor = Some(monitor.map_err(|error| error.to_string())?);

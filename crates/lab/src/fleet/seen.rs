@@ -45,7 +45,6 @@ impl Watch {
         let watched = Watched {
             samplers: vec![(OURSELVES.to_owned(), ourselves)],
             sockets: None,
-            ..Watched::default()
         };
         let cpus = cpus.clone();
         let monitor = Monitor::start(watched, epoch, DEFAULT_INTERVAL, Some(cpus.clone()))?;

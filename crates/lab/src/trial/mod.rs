@@ -50,9 +50,8 @@ use plimsoll_core::outright::Outright;
 use plimsoll_core::profile::{Length, Profile};
 use plimsoll_core::record::{Agent, Probe, Probes, Second, Storage, TargetMemory, Trial};
 use plimsoll_engine::{EngineSecond, Options, Part, Report};
-use plimsoll_host::isolation::siblings_of;
+use plimsoll_host::isolation::{Awake, siblings_of};
 use plimsoll_host::machine::probe;
-use plimsoll_host::process::Awake;
 use plimsoll_host::resources::{MachineSeries, Recorded};
 use plimsoll_host::signals::Stop;
 use plimsoll_host::timestamp;
@@ -288,12 +287,9 @@ fn send_buffer_bytes(plan: &dyn Plan) -> usize {
     Options::SEND_BUFFER_BYTES.max(2 * frame_bytes)
 }
 
-/// Keeps the client's CPUs awake if it sleeps until each frame is due: then it sleeps thousands of times a second.
-///
-/// Not with a tick, although it would be more punctual there too: beside a busy program on the client's core, on Linux
-/// 6.18, such a process kept the kernel's threads that receive packets from the core for seconds.
+/// Keeps the client's CPUs awake. Agents have others than ours.
 fn keep_awake(conditions: &Conditions) -> Option<Awake> {
-    if conditions.tick_us != 0 {
+    if conditions.agents().is_some() {
         return None;
     }
     let cpus = conditions.placement.apart_from_target(siblings_of)?;
@@ -309,13 +305,9 @@ fn measure(
     let conditions = asked.conditions;
     let client = Client::start(asked, &stage.url)?;
     let to = client.endpoint().clone();
-    let awake = if conditions.agents().is_none() {
-        keep_awake(conditions)
-    } else {
-        None
-    };
+    let awake = keep_awake(conditions);
     let sampling_epoch = Instant::now();
-    let monitor = stage.monitor(conditions, &client.others(), awake.as_ref(), sampling_epoch)?;
+    let monitor = stage.monitor(conditions, &client.others(), sampling_epoch)?;
     if let Some(observer) = stage.observer() {
         observer.watch(sampling_epoch);
     }
@@ -361,8 +353,8 @@ fn measure(
     let companion_account = stage.companion.as_ref();
     let companion_account = companion_account.and_then(|companion| companion.account().ok());
     let mut recorded = monitor.stop()?;
-    // They may halt from here on: what follows is not measured. Not before, because the monitor reads what they used.
-    let client_cpus_awake = awake.map_or(0, |awake| awake.keepers().len());
+    // They may halt from here on: what follows is not measured.
+    let client_cpus_awake = awake.map_or(0, |awake| awake.cpus());
     let mut observed = stage.observer().map(Observer::end);
     if let Some(observed) = &mut observed {
         observed.hand_over(&mut recorded);

@@ -9,7 +9,7 @@ use plimsoll_core::record::{DiskProbe, FileSystem, MemoryAt, Network, NetworkMod
 use plimsoll_core::secret::Secrets;
 use plimsoll_host::data_folder::DataFolder;
 use plimsoll_host::isolation::{Cgroup, OwnNetwork, no_own_network};
-use plimsoll_host::process::{Awake, Child};
+use plimsoll_host::process::Child;
 use plimsoll_host::resources::{DEFAULT_INTERVAL, Monitor, Sampler, SocketWatch, Source, Watched};
 use plimsoll_host::signals::Stop;
 
@@ -139,7 +139,6 @@ impl Staged {
         &self,
         conditions: &Conditions,
         client_processes: &[i32],
-        awake: Option<&Awake>,
         epoch: Instant,
     ) -> Result<Monitor> {
         let target = self.source.clone().map(|source| (TARGET, source));
@@ -156,7 +155,6 @@ impl Staged {
         let watched = Watched {
             samplers,
             sockets: Some(self.socket_watch()?),
-            keepers: awake.map(Awake::keepers).unwrap_or_default(),
         };
         let cpus = Some(conditions.placement.client_cpus.clone());
         Ok(Monitor::start(watched, epoch, DEFAULT_INTERVAL, cpus)?)

@@ -20,10 +20,6 @@ fi
 quick=--quick
 ! records || quick=
 
-# A target that is only tested need not be fast, and its linker's optimisation takes most of its build. What is recorded is tested as it
-# is measured. A measurement builds a target again that was built in another way.
-records || export CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 CARGO_PROFILE_RELEASE_OPT_LEVEL=1
-
 logs=$(mktemp -d)
 trap 'rm -rf "$logs"' EXIT
 trap 'exit 130' INT TERM
@@ -39,9 +35,9 @@ if [ "$(free_mib)" -lt $needed_mib ]; then
     echo "warning: $(free_mib) MiB of disk are free here, and a first run writes about $needed_mib: if a compiler or linker fails, free some" >&2
 fi
 
-# One target of each workload whose conformance is always tested: the checker itself must run. The end-to-end tests build
-# these anyhow.
-always="stt/rust-axum ws/rust-epoll-echo http/rust-epoll-http voice/rust-axum-voice"
+# Targets whose conformance is always tested, because the checker itself must run: those with few dependencies, since most of this
+# step is their build. Workload `voice` has none of these.
+always="stt/rust-epoll ws/rust-epoll-echo http/rust-epoll-http"
 
 # What is tested of the targets: `WORKLOAD/NAME`, a line each.
 sh scripts/tested.sh keys >"$logs/keys"
@@ -152,26 +148,16 @@ checks() {
 
 clippy() { nice -n 19 cargo clippy --workspace --all-targets --locked -- -D warnings; }
 
-# The programs that the unit tests need, and their own.
-build() {
-    cargo build --workspace --lib --bins --locked || return 1
-    [ "$what" = targets ] || cargo test --workspace --lib --bins --locked --no-run
-}
-
-# Those of the end-to-end tests: the runs of these then compile nothing. Clippy reads the benches.
-build_end_to_end() { nice -n 19 cargo build --workspace --lib --bins --tests --examples --locked; }
-
 # It waits until tests run: before, they would wait for the lock that it holds.
-compile_beside_tests() {
+clippy_beside_tests() {
     until grep -q 'Running unittests' "$logs/all" || [ -e "$logs/unit.ended" ]; do sleep 1; done
-    aside build_end_to_end build_end_to_end
     aside clippy clippy
 }
 
 # Many of these tests wait, so what only computes runs beside them, and gives way to them.
 unit() {
     checks >/dev/null &
-    compile_beside_tests >/dev/null &
+    clippy_beside_tests >/dev/null &
     status=0
     tests --lib --bins -- --test-threads 4 || status=$?
     touch "$logs/unit.ended"
@@ -190,15 +176,13 @@ browser() {
 
 code_step "formatter" cargo fmt --all --check
 code_step "shell scripts" shell_scripts
-step "build" build
+# Tests and the programs that end-to-end tests start, all at once: the runs below then compile nothing. Clippy reads the benches.
+step "build" cargo build --workspace --lib --bins --tests --examples --locked
 built=$result
-built_end_to_end=$result
 code_step "tests of scripts" sh scripts/tests/steps.sh
 
 if [ "$built" = ok ]; then
     code_step "unit and property tests" unit
-    code_step "build of the end-to-end tests" said build_end_to_end
-    [ "$what" = targets ] || built_end_to_end=$result
     code_step "clippy" said clippy
     for check in scripts/check-*; do
         [ ! -x "$check" ] || code_step "$check" said "${check#scripts/}"
@@ -222,12 +206,8 @@ mv "$logs/present" "$logs/conformance"
 
 if [ "$built" = ok ]; then
     step "conformance of targets, several at a time" conformance
-    if [ "$built_end_to_end" = ok ]; then
-        code_step "end-to-end tests" end_to_end
-        [ "$what" != all ] || step "long end-to-end tests" long_end_to_end
-    else
-        not_run "end-to-end tests" "their build failed"
-    fi
+    code_step "end-to-end tests" end_to_end
+    [ "$what" != all ] || step "long end-to-end tests" long_end_to_end
     code_step "tests in the documentation of code" tests --doc
     if [ -s "$logs/pages" ]; then
         step "the pages in a browser" browser

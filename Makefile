@@ -1,4 +1,4 @@
-# make bench     the load line of rust-axum on this machine, quickly
+# make bench     the load line of rust-axum-plain on this machine, quickly
 # make test      formatters, linters, unit, property and end-to-end tests, and the tests of the targets that changed
 # make test-all  the same with the tests of all targets, the long ones, and the release; writes to targets/tested.txt what passed
 # make test-targets  the tests of the targets that changed, alone; writes what passed to the same file
@@ -9,9 +9,8 @@
 # These commands install what is missing, and say so before they do. PLIMSOLL_INSTALL=no forbids it.
 
 PLIMSOLL = target/release/plimsoll
-# The target gets a quarter of a core, so one client core reaches well beyond its edge. See
-# docs/explanation/cpu-and-isolation.md.
-BENCH_VCPU = 0.25
+# A whole core, as docs/explanation/cpu-and-isolation.md explains. A fraction: make bench BENCH_VCPU=0.25
+BENCH_VCPU = 1
 
 # Where rustup puts cargo: a shell that was started before Rust was installed does not have it in its path.
 export PATH := $(PATH):$(HOME)/.cargo/bin
@@ -23,7 +22,7 @@ build: tools
 
 bench: build
 	$(PLIMSOLL) doctor || true
-	$(PLIMSOLL) find rust-axum --profile quick --vcpu $(BENCH_VCPU)
+	$(PLIMSOLL) find rust-axum-plain --profile quick --vcpu $(BENCH_VCPU)
 
 calibrate: build
 	$(PLIMSOLL) calibrate

@@ -340,10 +340,14 @@ pub(crate) fn cards_of(maker: &str) -> Vec<String> {
 }
 
 /// The turn of a test with a search, or with whatever has several trials. Such a test does not ask whether the machine
-/// disturbed a trial: it may have its answer all the same. If it has not, it fails, and runs once more ([`judged`]), alone.
+/// disturbed a trial: it may have its answer all the same. If it has not, it fails, and runs once more ([`judged`]), with
+/// fewer beside it.
 pub(crate) fn turn_of_search() -> Turn {
-    let turn = turn_of_attempt(ATTEMPT.get(), JUDGED_ATTEMPTS);
-    if ATTEMPT.get() > 1 && amid_noise() {
+    if ATTEMPT.get() == 1 {
+        return shared_turn();
+    }
+    let turn = half_turn();
+    if amid_noise() {
         resume_unwind(Box::new(NotAgain));
     }
     turn

@@ -190,7 +190,7 @@ static LOST_TO_NOISE_MS: AtomicU64 = AtomicU64::new(0);
 
 /// The most that noise may cost a test program: a machine that disturbs every second trial must not double the time that
 /// all of them take.
-const NOISE_BUDGET: Duration = Duration::from_mins(3);
+const NOISE_BUDGET: Duration = Duration::from_mins(2);
 
 /// Whether the machine has shown that it disturbs all the time, or has cost too much time already. Then each trial has
 /// one attempt: more would only take longer. One that is not disturbed is judged as ever.

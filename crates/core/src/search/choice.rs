@@ -131,9 +131,8 @@ impl Choice<'_> {
     /// below. Just below the edge, the client may be late in each full trial, and to repeat them would leave no answer.
     fn far_enough_below(&self) -> Option<u32> {
         let in_vain = |tally: &Tally| tally.failed + tally.invalid > tally.short_invalid;
-        let none_passed = self.tallies.values().all(|tally| tally.passed == 0);
-        if self.trials_left > TRIALS_FOR_A_PASS || !none_passed || self.known.highest_pass.is_none()
-        {
+        let only_short_ones_passed = self.known.highest_pass.is_some() && !self.known.any_full_pass;
+        if self.trials_left > TRIALS_FOR_A_PASS || !only_short_ones_passed {
             return None;
         }
         let (lowest, _) = self.tallies.iter().find(|(_, tally)| in_vain(tally))?;

@@ -70,7 +70,7 @@ fn known_in_words(settings: &Settings, tallies: &Tallies, known: &Knowledge) -> 
         (None, Some(fail)) if known.highest_pass.is_none() => {
             format!("no load passes: {}", fails(fail))
         }
-        (None, Some(fail)) if tallies.values().all(|tally| tally.passed == 0) => {
+        (None, Some(fail)) if !known.any_full_pass => {
             format!("no full trial passed: {}", fails(fail))
         }
         (None, Some(fail)) => format!("no load surely passes: {}", fails(fail)),

@@ -31,6 +31,8 @@ pub(super) struct Knowledge {
     pub(super) pass_above_fail: Option<u32>,
     /// The highest load at which a trial of any length passed.
     pub(super) highest_pass: Option<u32>,
+    /// Whether a full trial passed, at any load.
+    pub(super) any_full_pass: bool,
     /// Whether there is a fail that counts.
     pub(super) any_fail: bool,
     /// The lowest and the highest load with a valid trial.
@@ -78,6 +80,7 @@ impl Knowledge {
             first_fail,
             pass_above_fail: find(Tally::mostly_passed).find(|load| !below_fail(*load)),
             highest_pass: find(Tally::any_pass).next_back(),
+            any_full_pass: tallies.values().any(|tally| tally.passed > 0),
             any_fail: find(Tally::any_fail_that_counts).next().is_some(),
             valid_loads: find(|tally| tally.valid() > 0)
                 .next()

@@ -312,7 +312,7 @@ impl Placement {
         pairs
     }
 
-    /// The client's CPUs that may be kept busy without slowing the target: none if the target runs on one of them, and
+    /// The client's CPUs that may be kept awake without slowing the target: none if the target runs on one of them, and
     /// not those of [`Placement::shared_cores`]. `None` if there is none.
     #[must_use]
     pub fn apart_from_target(

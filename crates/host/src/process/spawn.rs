@@ -184,7 +184,7 @@ impl Launch {
 
 /// Asks the kernel, in a forked child, to kill it when the parent's thread that forked it ends. It is safe in a signal
 /// handler.
-pub(super) fn die_with(parent: Pid) -> nix::Result<()> {
+fn die_with(parent: Pid) -> nix::Result<()> {
     nix::sys::prctl::set_pdeathsig(Signal::SIGKILL)?;
     // The parent may have died before that call. Then nobody would ever send the signal.
     match getppid() == parent {

@@ -74,52 +74,45 @@ fn where_the_client_runs_out_the_answer_is_at_least() {
     );
 }
 
-/// Just below the edge the client is late in each full trial. A budget that ends there must not end without an answer.
-#[test]
-fn the_last_trials_go_where_full_ones_are_valid() {
+/// Sixteen trials of a server that passes up to 730 sessions, in which full trials at `late` loads are invalid.
+fn with_a_client_late_in_full_trials(
+    late: impl Fn(u32) -> bool,
+) -> (Vec<(u32, Length)>, SearchResult) {
     let mut search = search(Settings {
         max_trials: 16,
         ..settings()
     });
-    let mut lengths = Vec::new();
-    let outcome = loop {
+    let mut tried = Vec::new();
+    loop {
         match search.next() {
-            Step::Done(outcome) => break outcome,
+            Step::Done(outcome) => return (tried, outcome),
             Step::Trial { load, length, .. } => {
-                lengths.push((load, length));
-                let verdict = match length {
-                    Length::Full if load > 600 && load <= 730 => DISTURBED,
-                    _ => pass_if(load <= 730),
+                tried.push((load, length));
+                let verdict = if length == Length::Full && late(load) {
+                    DISTURBED
+                } else {
+                    pass_if(load <= 730)
                 };
                 search.record(load, length, verdict);
             }
         }
-    };
+    }
+}
+
+/// Just below the edge the client is late in each full trial. A budget that ends there must not end without an answer.
+#[test]
+fn the_last_trials_go_where_full_ones_are_valid() {
+    let (tried, outcome) = with_a_client_late_in_full_trials(|load| load > 600 && load <= 730);
     let confirmed = outcome.confirmed.expect("an answer");
-    assert!((400..=600).contains(&confirmed), "{lengths:?} {outcome:?}");
-    assert_eq!(evidence(&outcome, confirmed).passed, 1, "{lengths:?}");
+    assert!((400..=600).contains(&confirmed), "{tried:?} {outcome:?}");
+    assert_eq!(evidence(&outcome, confirmed).passed, 1, "{tried:?}");
     assert!(outcome.edge.is_some_and(|edge| edge.value > 650.0));
 }
 
 /// Where no full trial is ever valid, the answer says so, and does not say that no load passed.
 #[test]
 fn without_a_full_pass_it_says_so() {
-    let mut search = search(Settings {
-        max_trials: 16,
-        ..settings()
-    });
-    let outcome = loop {
-        match search.next() {
-            Step::Done(outcome) => break outcome,
-            Step::Trial { load, length, .. } => {
-                let verdict = match length {
-                    Length::Full if load <= 730 => DISTURBED,
-                    _ => pass_if(load <= 730),
-                };
-                search.record(load, length, verdict);
-            }
-        }
-    };
+    let (_, outcome) = with_a_client_late_in_full_trials(|load| load <= 730);
     assert_eq!(outcome.confirmed, None);
     assert!(
         outcome.conclusion.contains("no full trial passed"),

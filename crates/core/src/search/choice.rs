@@ -29,6 +29,8 @@ const LAST_TRIALS: u32 = 6;
 /// If at most this many trials are left and no full trial has passed, they go to loads far enough below those that were
 /// tried in vain.
 const TRIALS_FOR_A_PASS: u32 = 3;
+/// So many full trials must have been in vain before: a single one may be chance.
+const FULL_TRIALS_IN_VAIN: u32 = 2;
 /// Such a load, as a share of the lowest one tried in vain.
 const FAR_ENOUGH_BELOW: f64 = 0.75;
 /// This many trials before a time budget ends, the load line is raised as far as the interval allows. The limit of
@@ -127,15 +129,18 @@ impl Choice<'_> {
         }
     }
 
-    /// For the very last trials, if short trials passed, full ones were tried and none of them passed: a load far enough
-    /// below. Just below the edge, the client may be late in each full trial, and to repeat them would leave no answer.
+    /// For the very last trials, if short trials passed, several full ones were tried and none of them passed: a load far
+    /// enough below. Just below the edge, the client may be late in each full trial, and to repeat them would leave no
+    /// answer.
     fn far_enough_below(&self) -> Option<u32> {
-        let in_vain = |tally: &Tally| tally.failed + tally.invalid > tally.short_invalid;
+        let in_vain = |tally: &Tally| tally.failed + tally.invalid - tally.short_invalid;
         let only_short_ones_passed = self.known.highest_pass.is_some() && !self.known.any_full_pass;
-        if self.trials_left > TRIALS_FOR_A_PASS || !only_short_ones_passed {
+        let several_in_vain =
+            self.tallies.values().map(in_vain).sum::<u32>() >= FULL_TRIALS_IN_VAIN;
+        if self.trials_left > TRIALS_FOR_A_PASS || !only_short_ones_passed || !several_in_vain {
             return None;
         }
-        let (lowest, _) = self.tallies.iter().find(|(_, tally)| in_vain(tally))?;
+        let (lowest, _) = self.tallies.iter().find(|(_, tally)| in_vain(tally) > 0)?;
         let load = grid::share(*lowest, FAR_ENOUGH_BELOW);
         self.measurable(load).then_some(load)
     }

@@ -8,7 +8,7 @@
 #   OUT=somewhere sh scripts/findings.sh …
 #   RANKING=results/… sh scripts/findings.sh overload     the folder of a `find --all --vcpu 0.25`: every target gets twice its load line
 #
-# Questions: limit frameworks pace free-threading workers nodelay bursts beam overload
+# Questions: limit accounts frameworks pace free-threading workers nodelay bursts beam overload
 # of http:   loop-or-thread pollers warm-up jit connections pacing closed-loop
 # of broker: crash load-lines tiers windows stream-readers
 # of voice:  breaking stages half faults lines costs
@@ -70,6 +70,30 @@ frameworks() {
 
 limit() {
     compare limit rust-axum rust-epoll --vcpu 1 --sessions 1000 --pairs 5
+}
+
+# Whose packets cost whom: every gateway at one load, on the loopback and in a network of its own by turns. Then the two
+# extremes near a full core.
+accounts() {
+    for round in 1 2; do
+        for target in ${TARGETS:-rust-epoll rust-axum cpp-uwebsockets cpp-beast-plain rust-axum-plain go-nethttp-plain ts-bun-plain ts-node elixir-cowboy-plain java-helidon-plain scala-pekko-plain python-fastapi-granian}; do
+            case $target in python-fastapi-*) sessions=100 ;; *) sessions=200 ;; esac
+            account "$target" $sessions "$round"
+        done
+        for target in rust-epoll rust-axum; do
+            account "$target" 1600 "$round"
+        done
+    done
+}
+
+# account TARGET SESSIONS ROUND: a trial on either network; every second round in the other order.
+account() {
+    case $3 in 1) order="loopback own" ;; *) order="own loopback" ;; esac
+    # A JVM compiles for a while.
+    case $1 in java-* | scala-*) warm_up=20 ;; *) warm_up=8 ;; esac
+    for network in $order; do
+        "$plimsoll" run "$1" --vcpu 1 --sessions "$2" --seed "$3" --network $network --ramp 3 --warm-up $warm_up --measured 8 --out "$out/accounts-$network" || true
+    done
 }
 
 pace() {
@@ -352,10 +376,10 @@ faults() {
     talks faults --vcpu 1 --sessions 200 --test faults --fault restart --measured 40
 }
 
-[ $# -gt 0 ] || set -- breaking stages half faults lines costs recognisers crash load-lines tiers windows stream-readers loop-or-thread pollers warm-up jit connections pacing closed-loop limit frameworks pace free-threading workers nodelay bursts beam overload
+[ $# -gt 0 ] || set -- breaking stages half faults lines costs recognisers crash load-lines tiers windows stream-readers loop-or-thread pollers warm-up jit connections pacing closed-loop limit accounts frameworks pace free-threading workers nodelay bursts beam overload
 for question in "$@"; do
     case $question in
-        limit | frameworks | pace | workers | nodelay | bursts | beam | overload | pollers | jit | connections | pacing | crash | tiers | windows | breaking | stages | half | faults | lines | costs | recognisers) "$question" ;;
+        limit | accounts | frameworks | pace | workers | nodelay | bursts | beam | overload | pollers | jit | connections | pacing | crash | tiers | windows | breaking | stages | half | faults | lines | costs | recognisers) "$question" ;;
         free-threading) free_threading ;;
         loop-or-thread) loop_or_thread ;;
         warm-up) warm_up ;;

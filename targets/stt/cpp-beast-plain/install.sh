@@ -1,7 +1,14 @@
 #!/bin/sh
 # Installs what building and testing this gateway needs, on Debian bookworm. Says and does nothing when all is
 # there. `install.sh --check` installs nothing and prints the versions of the libraries.
+#
+# Boost is that of the next Debian, trixie, because bookworm's is of 2022. Its headers are unpacked into build/boost; the
+# system does not see them.
 set -eu
+cd "$(dirname "$0")"
+
+boost=build/boost/usr/include/boost/version.hpp
+boost_package=libboost1.88-dev
 
 # What each package brings, to see without the package manager whether it is there.
 missing() {
@@ -14,7 +21,6 @@ clang-tidy-19 /usr/bin/clang-tidy-19
 libclang-rt-19-dev /usr/lib/llvm-19/lib/clang/19/lib/linux/libclang_rt.asan-x86_64.a
 cmake /usr/bin/cmake
 ninja-build /usr/bin/ninja
-libboost1.81-dev /usr/include/boost/beast/websocket.hpp
 libnghttp2-dev /usr/include/nghttp2/nghttp2.h
 libgtest-dev /usr/include/gtest/gtest.h
 LIST
@@ -22,19 +28,48 @@ LIST
 
 if [ "${1:-}" = --check ]; then
     absent=$(missing)
+    [ -e "$boost" ] || absent="$absent$boost_package"
     [ -z "$absent" ] || { echo "cpp-beast-plain: missing packages: $absent" >&2; exit 1; }
-    sed -n 's/^#define BOOST_LIB_VERSION "\(.*\)"$/Boost \1/p' /usr/include/boost/version.hpp
+    sed -n 's/^#define BOOST_LIB_VERSION "\(.*\)"$/Boost \1/p' "$boost"
     sed -n 's/^#define NGHTTP2_VERSION "\(.*\)"$/nghttp2 \1/p' /usr/include/nghttp2/nghttp2ver.h
     exit 0
 fi
 
-packages=$(missing)
-[ -n "$packages" ] || exit 0
 fail() {
     echo "cpp-beast-plain: $1" >&2
     exit 1
 }
-# shellcheck disable=SC2086  # a list of words
-sh "$(dirname "$0")/../../../scripts/apt-install.sh" cpp-beast-plain $packages
-absent=$(missing)
-[ -z "$absent" ] || fail "still missing after the installation (Debian bookworm has them): $absent"
+packages=$(missing)
+if [ -n "$packages" ]; then
+    # shellcheck disable=SC2086  # a list of words
+    sh ../../../scripts/apt-install.sh cpp-beast-plain $packages
+    absent=$(missing)
+    [ -z "$absent" ] || fail "still missing after the installation (Debian bookworm has them): $absent"
+fi
+[ ! -e "$boost" ] || exit 0
+# What follows stays within this folder.
+[ "${PLIMSOLL_INSTALL:-}" != list ] || exit 0
+echo "cpp-beast-plain: unpacks trixie's $boost_package into build/boost"
+
+# The mirror that this machine uses for its own release, so that no host need be written here.
+release=$(. /etc/os-release && echo "${VERSION_CODENAME:-}")
+# shellcheck disable=SC2016  # apt's own variables
+mirror=$(apt-get indextargets --no-release-info --format '$(RELEASE) $(COMPONENT) $(REPO_URI)' 2>/dev/null |
+    awk -v release="$release" '$1 == release && $2 == "main" { print $3; exit }')
+[ -n "$mirror" ] || fail "no Debian mirror among this machine's apt sources"
+
+# An apt of its own: lists and archives of trixie that the system's apt never sees.
+apt=$PWD/build/apt
+log=$PWD/build/install.log
+rm -rf "$apt" build/boost
+mkdir -p "$apt/lists/partial" "$apt/archives/partial"
+echo "deb $mirror trixie main" >"$apt/sources.list"
+own_apt() {
+    apt-get -o Dir::Etc::sourcelist="$apt/sources.list" -o Dir::Etc::sourceparts=/dev/null -o Dir::State::lists="$apt/lists" \
+        -o Dir::Cache="$apt" -o APT::Sandbox::User= "$@"
+}
+{ own_apt update && cd "$apt" && own_apt download $boost_package; } >"$log" 2>&1 || fail "trixie's $boost_package: $(tail -n 1 "$log")"
+cd ../..
+dpkg-deb -x "$apt"/$boost_package*.deb build/boost.part
+rm -rf "$apt" build/boost.part/usr/share
+mv build/boost.part build/boost

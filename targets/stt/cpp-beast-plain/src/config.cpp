@@ -2,10 +2,9 @@
 
 #include <algorithm>
 #include <array>
-#include <boost/url/parse.hpp>
-#include <boost/url/url_view.hpp>
 #include <charconv>
 #include <limits>
+#include <regex>
 #include <string_view>
 #include <thread>
 
@@ -55,16 +54,18 @@ OverflowPolicy overflow_policy(const Lookup& lookup) {
 
 void read_inference_url(const Lookup& lookup, Config& config) {
   const auto given = text(lookup, "INFERENCE_URL", "http://127.0.0.1:9000");
-  const auto url = boost::urls::parse_uri(given);
-  if (!url || url->scheme_id() != boost::urls::scheme::http || url->encoded_host().empty() || url->has_userinfo() ||
-      url->has_query() || url->has_fragment())
-    refuse("INFERENCE_URL", given, "not a base URL like http://host:port");
-  config.inference_host = url->host_address();
-  const auto port = url->has_port() ? std::string{url->port()} : "80";
+  // Boost.URL is no longer made of headers alone. This is all that is asked of it.
+  static const std::regex base_url{R"(http://(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?::(\d+))?(/[^?#\s]*)?)"};
+  std::smatch parts;
+  if (!std::regex_match(given, parts, base_url)) refuse("INFERENCE_URL", given, "not a base URL like http://host:port");
+  const auto host = parts.str(1);
+  const auto bracketed = host.starts_with('[');
+  config.inference_host = bracketed ? host.substr(1, host.size() - 2) : host;
+  const auto port = parts[2].matched ? parts.str(2) : "80";
   config.inference_port = std::to_string(
       number<std::uint16_t>([&port](const char* /*name*/) { return port.c_str(); }, "INFERENCE_URL", 80, 1));
-  config.inference_authority = std::string{url->encoded_host_and_port()};
-  std::string path{url->encoded_path()};
+  config.inference_authority = host + (parts[2].matched ? ":" + config.inference_port : "");
+  auto path = parts.str(3);
   path.erase(path.find_last_not_of('/') + 1);
   config.inference_path = path + "/infer";
 }

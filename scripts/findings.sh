@@ -6,9 +6,9 @@
 #   sh scripts/findings.sh pace nodelay       only these
 #   TARGETS="go-nethttp ts-bun" sh scripts/findings.sh pace overload     only these targets
 #   OUT=somewhere sh scripts/findings.sh …
-#   RANKING=results/… sh scripts/findings.sh overload     the folder of a `find --all --vcpu 0.25`: every target gets twice its load line
+#   RANKING=results/… sh scripts/findings.sh overload     the folder of a `find --all --vcpu 1`: every target gets twice its load line
 #
-# Questions: limit accounts frameworks pace free-threading workers nodelay bursts beam overload
+# Questions: limit accounts busier frameworks pace free-threading workers nodelay bursts beam overload
 # of http:   loop-or-thread pollers warm-up jit connections pacing closed-loop
 # of broker: crash load-lines tiers windows stream-readers
 # of voice:  breaking stages half faults lines costs
@@ -56,43 +56,51 @@ compare_costs() {
 
 paced=${TARGETS:-"rust-epoll cpp-beast java-helidon scala-pekko go-nethttp ts-bun elixir-otp python-asgi"}
 divided=${TARGETS:-"rust-axum cpp-beast java-helidon scala-pekko go-nethttp elixir-otp python-asgi"}
-overloaded=${TARGETS:-"rust-axum cpp-beast java-helidon scala-pekko go-nethttp ts-bun ts-node elixir-otp python-asgi python-asgi-ft rust-epoll"}
+every="rust-epoll rust-axum cpp-beast go-nethttp ts-bun elixir-otp java-helidon scala-pekko python-asgi rust-axum-plain cpp-uwebsockets cpp-beast-plain go-nethttp-plain ts-bun-plain ts-node elixir-cowboy-plain java-helidon-plain scala-pekko-plain python-fastapi-granian"
+overloaded=${TARGETS:-"rust-epoll rust-axum-plain cpp-uwebsockets cpp-beast-plain go-nethttp-plain ts-bun-plain ts-node elixir-cowboy-plain java-helidon-plain scala-pekko-plain python-fastapi-granian python-fastapi-uvicorn"}
 
 # What a framework costs: each gateway whose manifest names a tuned one, beside that. A JVM needs more than a few seconds
 # to warm up, and one vCPU does not carry 200 sessions with FastAPI.
 frameworks() {
     for framework in ${TARGETS:-$(grep -l '^tuned = ' targets/stt/*/target.toml | xargs -n 1 dirname | xargs -n 1 basename)}; do
         tuned=$(sed -n 's/^tuned = "\(.*\)"$/\1/p' "targets/stt/$framework/target.toml")
-        case $framework in python-fastapi-*) sessions=100 ;; *) sessions=200 ;; esac
-        compare "framework-$framework" "$tuned" "$framework" --vcpu 1 --sessions $sessions --pairs 3 --ramp 3 --warm-up 10 --measured 10
+        case $framework in python-fastapi-* | scala-*) sessions=100 ;; *) sessions=200 ;; esac
+        case $framework in java-* | scala-*) warm_up=40 ;; *) warm_up=10 ;; esac
+        compare "framework-$framework" "$tuned" "$framework" --vcpu 1 --sessions $sessions --pairs 3 --ramp 3 --warm-up $warm_up --measured 10
     done
 }
 
 limit() {
     compare limit rust-axum rust-epoll --vcpu 1 --sessions 1000 --pairs 5
+    compare limit-loopback rust-axum rust-epoll --vcpu 1 --sessions 1000 --pairs 3 --network loopback
 }
 
-# Whose packets cost whom: every gateway at one load, on the loopback and in a network of its own by turns. Then the two
-# extremes near a full core.
+# Whose packets cost whom: every gateway at one load, on the loopback and in a network of its own by turns.
 accounts() {
-    for round in 1 2; do
-        for target in ${TARGETS:-rust-epoll rust-axum cpp-uwebsockets cpp-beast-plain rust-axum-plain go-nethttp-plain ts-bun-plain ts-node elixir-cowboy-plain java-helidon-plain scala-pekko-plain python-fastapi-granian}; do
-            case $target in python-fastapi-*) sessions=100 ;; *) sessions=200 ;; esac
+    for round in ${ROUNDS:-1 2 3}; do
+        for target in ${TARGETS:-$every}; do
+            case $target in python-fastapi-*) sessions=50 ;; scala-*) sessions=100 ;; *) sessions=200 ;; esac
             account "$target" $sessions "$round"
-        done
-        for target in rust-epoll rust-axum; do
-            account "$target" 1600 "$round"
         done
     done
 }
 
 # account TARGET SESSIONS ROUND: a trial on either network; every second round in the other order.
 account() {
-    case $3 in 1) order="loopback own" ;; *) order="own loopback" ;; esac
+    case $3 in 2) order="own loopback" ;; *) order="loopback own" ;; esac
     # A JVM compiles for a while.
-    case $1 in java-* | scala-*) warm_up=20 ;; *) warm_up=8 ;; esac
+    case $1 in java-*) warm_up=20 ;; scala-*) warm_up=30 ;; *) warm_up=8 ;; esac
     for network in $order; do
-        "$plimsoll" run "$1" --vcpu 1 --sessions "$2" --seed "$3" --network $network --ramp 3 --warm-up $warm_up --measured 8 --out "$out/accounts-$network" || true
+        "$plimsoll" run "$1" --vcpu 1 --sessions "$2" --seed "$3" --network "$network" --ramp 3 --warm-up $warm_up --measured 8 --out "$out/accounts-$network" || true
+    done
+}
+
+# What a session costs while the same program gets busier.
+busier() {
+    for sessions in 50 100 200 400 600 800; do
+        for target in ${TARGETS:-go-nethttp-plain rust-axum-plain}; do
+            "$plimsoll" run "$target" --vcpu 1 --sessions $sessions --out "$out/busier-$target" || true
+        done
     done
 }
 
@@ -107,7 +115,12 @@ pace() {
 free_threading() {
     own_loop=$(variant python-asgi asyncio EVENT_LOOP=asyncio)
     compare_costs free-threading-loop python-asgi "$own_loop"
-    compare_costs free-threading "$own_loop" python-asgi-ft
+    # The same version, built in the same way, with the GIL and without.
+    sh targets/stt/python-asgi-ft/build-cpython.sh
+    GIL=1 sh targets/stt/python-asgi-ft/build-cpython.sh
+    with_gil=$(variant python-asgi-ft gil)
+    sed -i 's|build/venv/|build/venv-gil/|; s|"sh", "build.sh"|"env", "GIL=1", &|; s|"threads"|"processes"|' "$with_gil"
+    compare_costs free-threading "$with_gil" python-asgi-ft
 }
 
 # Two workers on the target's one core: what the division costs. A machine with two cores cannot show what two cores
@@ -376,10 +389,10 @@ faults() {
     talks faults --vcpu 1 --sessions 200 --test faults --fault restart --measured 40
 }
 
-[ $# -gt 0 ] || set -- breaking stages half faults lines costs recognisers crash load-lines tiers windows stream-readers loop-or-thread pollers warm-up jit connections pacing closed-loop limit accounts frameworks pace free-threading workers nodelay bursts beam overload
+[ $# -gt 0 ] || set -- breaking stages half faults lines costs recognisers crash load-lines tiers windows stream-readers loop-or-thread pollers warm-up jit connections pacing closed-loop limit accounts busier frameworks pace free-threading workers nodelay bursts beam overload
 for question in "$@"; do
     case $question in
-        limit | accounts | frameworks | pace | workers | nodelay | bursts | beam | overload | pollers | jit | connections | pacing | crash | tiers | windows | breaking | stages | half | faults | lines | costs | recognisers) "$question" ;;
+        limit | accounts | busier | frameworks | pace | workers | nodelay | bursts | beam | overload | pollers | jit | connections | pacing | crash | tiers | windows | breaking | stages | half | faults | lines | costs | recognisers) "$question" ;;
         free-threading) free_threading ;;
         loop-or-thread) loop_or_thread ;;
         warm-up) warm_up ;;

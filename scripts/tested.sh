@@ -9,8 +9,8 @@
 #   sh scripts/tested.sh record FILE [WORKLOAD/NAME…]   records the keys in FILE, of all targets except the named ones and those that changed meanwhile;
 #                                                only scripts/test.sh does this, with the keys from its start and the names of what did not pass
 #
-# OWN is a hash of what a target's own tests depend on: its folder, the folders next to it that its files name, its
-# contract and the vectors. CONFORMANCE adds the checker and the workload's cases, and for stt the simulator. The key of
+# OWN is a hash of what a target's own tests depend on: its folder but for its README.md, the folders next to it that its files
+# name, its contract and the vectors. CONFORMANCE adds the checker and the workload's cases, and for stt the simulator. The key of
 # the pages covers the tests in a browser and the code that writes and serves pages. Tests of the checker and of that code
 # count for neither. All keys are of the files as they are in this folder, so an uncommitted edit counts, and a rebase does
 # not.
@@ -73,7 +73,7 @@ keys() {
             *) of_workload=$stt_checker ;;
         esac
         # shellcheck disable=SC2086  # paths without blanks
-        own=$(hash_of $paths)
+        own=$(hash_of ":(exclude,glob)targets/*/*/README.md" $paths)
         echo "$workload/${folder##*/} $own $(echo "$own $of_workload" | sha256sum | cut -c 1-16)"
     done
     if [ -d tests/browser ]; then

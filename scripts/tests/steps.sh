@@ -104,6 +104,8 @@ echo two >targets/stt/user/main.c
 equal "a file that is not committed counts" "$(changed own)" "stt/user "
 rm targets/stt/user/main.c
 equal "and is gone with its removal" "$(changed own)" ""
+echo two >targets/stt/user/README.md
+equal "a README is no code" "$(changed own)" ""
 echo two >targets/stt/base/main.c
 equal "who builds a target changes with it" "$(changed own)" "stt/base stt/user "
 record stt/base

@@ -51,13 +51,15 @@ compare() {
 
 # compare_costs NAME A B: short trials, because they compare the cost of a frame, and each pair has its own start.
 compare_costs() {
-    compare "$@" --vcpu 1 --sessions 300 --pairs 3 --ramp 2 --warm-up 3 --measured 6
+    compare "$@" --vcpu 1 --sessions 300 --pairs "${pairs:-3}" --ramp 2 --warm-up 3 --measured 6
 }
 
 paced=${TARGETS:-"rust-epoll cpp-beast java-helidon scala-pekko go-nethttp ts-bun elixir-otp python-asgi"}
 divided=${TARGETS:-"rust-axum cpp-beast java-helidon scala-pekko go-nethttp elixir-otp python-asgi"}
-every="rust-epoll rust-axum cpp-beast go-nethttp ts-bun elixir-otp java-helidon scala-pekko python-asgi rust-axum-plain cpp-uwebsockets cpp-beast-plain go-nethttp-plain ts-bun-plain ts-node elixir-cowboy-plain java-helidon-plain scala-pekko-plain python-fastapi-granian"
-overloaded=${TARGETS:-"rust-epoll rust-axum-plain cpp-uwebsockets cpp-beast-plain go-nethttp-plain ts-bun-plain ts-node elixir-cowboy-plain java-helidon-plain scala-pekko-plain python-fastapi-granian python-fastapi-uvicorn"}
+tuned_ones="rust-axum cpp-beast go-nethttp ts-bun elixir-otp java-helidon scala-pekko python-asgi"
+framework_ones="rust-axum-plain cpp-uwebsockets cpp-beast-plain go-nethttp-plain ts-bun-plain ts-node elixir-cowboy-plain java-helidon-plain scala-pekko-plain python-fastapi-granian"
+every="rust-epoll $tuned_ones $framework_ones"
+overloaded=${TARGETS:-"rust-epoll $framework_ones python-fastapi-uvicorn"}
 
 # What a framework costs: each gateway whose manifest names a tuned one, beside that. A JVM needs more than a few seconds
 # to warm up, and one vCPU does not carry 200 sessions with FastAPI.
@@ -121,7 +123,9 @@ free_threading() {
     with_gil=$(variant python-asgi-ft gil)
     sed -i 's|build/venv/|build/venv-gil/|; s|"sh", "build.sh"|"env", "GIL=1", &|; s|"threads"|"processes"|' "$with_gil"
     # Three pairs do not show it.
-    compare free-threading "$with_gil" python-asgi-ft --vcpu 1 --sessions 300 --pairs 6 --ramp 2 --warm-up 3 --measured 6
+    pairs=6
+    compare_costs free-threading "$with_gil" python-asgi-ft
+    pairs=
 }
 
 # Two workers on the target's one core: what the division costs. A machine with two cores cannot show what two cores

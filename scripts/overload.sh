@@ -96,7 +96,6 @@ else
 fi
 (
     cd "$folder"
-    # shellcheck disable=SC2086  # words, or none
     sh -c 'echo $$ >"$1"; shift; exec "$@"' sh "$tasks" \
         ${space:+ip netns exec "$space"} env PORT="$port" WORKER_THREADS=1 INFERENCE_URL="http://$here:$inference" \
         taskset -c "$last" sh "$scratch/start.sh" >"$scratch/target.log" 2>&1 &

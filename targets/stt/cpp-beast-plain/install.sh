@@ -51,25 +51,12 @@ fi
 [ "${PLIMSOLL_INSTALL:-}" != list ] || exit 0
 echo "cpp-beast-plain: unpacks trixie's $boost_package into build/boost"
 
-# The mirror that this machine uses for its own release, so that no host need be written here.
-release=$(. /etc/os-release && echo "${VERSION_CODENAME:-}")
-# shellcheck disable=SC2016  # apt's own variables
-mirror=$(apt-get indextargets --no-release-info --format '$(RELEASE) $(COMPONENT) $(REPO_URI)' 2>/dev/null |
-    awk -v release="$release" '$1 == release && $2 == "main" { print $3; exit }')
-[ -n "$mirror" ] || fail "no Debian mirror among this machine's apt sources"
-
-# An apt of its own: lists and archives of trixie that the system's apt never sees.
 apt=$PWD/build/apt
 log=$PWD/build/install.log
+fetch=$PWD/../../../scripts/apt-of-suite.sh
 rm -rf "$apt" build/boost
-mkdir -p "$apt/lists/partial" "$apt/archives/partial"
-echo "deb $mirror trixie main" >"$apt/sources.list"
-own_apt() {
-    apt-get -o Dir::Etc::sourcelist="$apt/sources.list" -o Dir::Etc::sourceparts=/dev/null -o Dir::State::lists="$apt/lists" \
-        -o Dir::Cache="$apt" -o APT::Sandbox::User= "$@"
-}
-{ own_apt update && cd "$apt" && own_apt download $boost_package; } >"$log" 2>&1 || fail "trixie's $boost_package: $(tail -n 1 "$log")"
-cd ../..
+mkdir -p "$apt"
+(cd "$apt" && sh "$fetch" trixie "$apt" download $boost_package) >"$log" 2>&1 || fail "trixie's $boost_package: $(tail -n 1 "$log")"
 dpkg-deb -x "$apt"/$boost_package*.deb build/boost.part
 rm -rf "$apt" build/boost.part/usr/share
 mv build/boost.part build/boost

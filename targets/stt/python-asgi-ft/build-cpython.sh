@@ -10,6 +10,7 @@ cd "$(dirname "$0")"
 suite=trixie
 package=python3.13
 here=$(pwd)
+scripts=$here/../../../scripts
 if [ "${GIL:-0}" = 0 ]; then kind='' option=--disable-gil suffix=t; else kind=-gil option=--enable-gil suffix=''; fi
 prefix=$here/build/python$kind
 work=$here/build/source$kind
@@ -42,27 +43,9 @@ install_headers() {
     as_root apt-get -o DPkg::Lock::Timeout=600 install -y -qq --no-install-recommends $missing >/dev/null
 }
 
-# The mirror that this machine uses for its own release, so that no host need be written here.
-mirror() {
-    release=$(. /etc/os-release && echo "${VERSION_CODENAME:-}")
-    # shellcheck disable=SC2016  # apt's own variables
-    apt-get indextargets --no-release-info --format '$(RELEASE) $(COMPONENT) $(REPO_URI)' 2>/dev/null |
-        awk -v release="$release" '$1 == release && $2 == "main" { print $3; exit }'
-}
-
-# The source package of the newer suite, by an apt configuration of its own: the system's lists and sources stay as they are.
+# The source package of the newer suite. The tarball alone: Debian's patches are about its own layout of files.
 fetch() {
-    command -v apt-get >/dev/null 2>&1 || fail "needs apt-get, to fetch Debian's source package $package"
-    uri=$(mirror)
-    [ -n "$uri" ] || fail "no Debian mirror among this machine's apt sources"
-    apt=$work/apt
-    mkdir -p "$apt/lists/partial" "$apt/cache/archives/partial" "$apt/parts"
-    echo "deb-src $uri $suite main" >"$apt/sources.list"
-    set -- -qq -o "Dir::Etc::SourceList=$apt/sources.list" -o "Dir::Etc::SourceParts=$apt/parts" \
-        -o "Dir::State::Lists=$apt/lists" -o "Dir::Cache=$apt/cache" -o APT::Sandbox::User=
-    apt-get "$@" update || fail "the package lists of $suite could not be fetched"
-    # The tarball alone: Debian's patches are about its own layout of files. Apt verifies it against the signed lists.
-    (cd "$work" && apt-get "$@" source --download-only --tar-only "$package") ||
+    (cd "$work" && sh "$scripts/apt-of-suite.sh" $suite "$work/apt" source --download-only --tar-only $package) ||
         fail "the source package $package could not be fetched"
 }
 

@@ -10,7 +10,7 @@
 //!
 //! [resume latency]: https://docs.kernel.org/admin-guide/pm/cpuidle.html
 
-use std::ffi::CString;
+use std::ffi::{CString, OsStr};
 use std::fs::File;
 use std::io::{self, Read, Seek};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -62,16 +62,19 @@ impl Awake {
         let held: Vec<Held> = each
             .filter_map(|cpu| Held::take(&kernel.join(format!("cpu{cpu}")), &mark_of(marks, *cpu)))
             .collect();
-        let keeper = if held.is_empty() {
-            None
-        } else {
-            start_keeper(&held).ok()
-        };
-        if keeper.is_none() {
-            held.iter().for_each(Held::put_back);
+        if held.is_empty() {
+            return Self {
+                cpus: 0,
+                keeper: None,
+            };
         }
+        // The keeper lives before anything is set, so no kill can come between the two.
+        let keeper = start_keeper(&held).ok();
+        let kept = held
+            .iter()
+            .filter(|held| keeper.is_some() && held.set().is_some());
         Self {
-            cpus: keeper.as_ref().map_or(0, |_| held.len()),
+            cpus: kept.count(),
             keeper,
         }
     }
@@ -97,7 +100,7 @@ fn mark_of(marks: &Path, cpu: u32) -> PathBuf {
     marks.join(format!("{MARK_PREFIX}{cpu}"))
 }
 
-/// A CPU's file, with a shared lock on it and no delay in it.
+/// A CPU's file, with a shared lock on it.
 #[derive(Debug)]
 struct Held {
     file: File,
@@ -123,11 +126,15 @@ impl Held {
             }
         }
         share(&file)?;
-        // The mark comes first: what is not marked is never put back after a kill.
-        File::create(mark).ok()?;
-        write(&file, NO_DELAY).ok()?;
         let mark = CString::new(mark.as_os_str().as_bytes()).ok()?;
         Some(Self { file, mark })
+    }
+
+    /// Allows its wake-up no delay.
+    fn set(&self) -> Option<()> {
+        // The mark comes first: what is not marked is never put back after a kill of the keeper.
+        File::create(OsStr::from_bytes(self.mark.as_bytes())).ok()?;
+        write(&self.file, NO_DELAY).ok()
     }
 
     /// Puts the value back, unless another trial keeps this CPU awake too. It allocates nothing.
@@ -337,6 +344,23 @@ mod tests {
         assert_eq!(later.cpus(), 1);
         drop(later);
         assert_eq!((&*machine.delay(), machine.marked()), (ANY_DELAY, false));
+    }
+
+    #[test]
+    fn nothing_is_set_before_there_is_a_keeper() {
+        let machine = Machine::new("POLL", "0");
+        let held = Held::take(
+            &machine.kernel().join("cpu0"),
+            &mark_of(&machine.marks(), 0),
+        );
+        assert_eq!((&*machine.delay(), machine.marked()), (ANY_DELAY, false));
+        let keeper = start_keeper(held.as_slice()).expect("started");
+        held.as_ref().and_then(Held::set).expect("set");
+        assert_eq!((&*machine.delay(), machine.marked()), (NO_DELAY, true));
+        drop(keeper);
+        drop(held);
+        plimsoll_testing::eventually("the keeper puts it back", || !machine.marked());
+        assert_eq!(machine.delay(), ANY_DELAY);
     }
 
     #[test]

@@ -194,7 +194,7 @@ fn what_a_killed_run_left_behind_is_gone_after_the_next_start() {
     let running = Plimsoll::measuring(line.split(' '))
         .arg(targets.path())
         .start();
-    running.wait_for_line(&["trial 1"]);
+    running.wait_for_two_seconds_of(1);
     // The line of the shell that starts it has more words.
     let daemons = || {
         let mut found = running.pids_of("sleep 987");

@@ -1,7 +1,8 @@
 #!/bin/sh
 # The chart on a cluster of this machine: three agents and a coordinator search the load line of a target pod. One agent's
-# pod is deleted in the middle of it and comes back with the same index. Then the verdict and the copied result are read,
-# and everything ends. Needs root. The first time takes half an hour, because Kubernetes and the static programs are built.
+# pod is deleted in the middle of it and comes back with the same index. Then the verdict and the copied result are read.
+# A second release of the chart runs one trial with an observer in the target's pod. Needs root. The first time takes half
+# an hour, because Kubernetes and the static programs are built.
 #
 #   sh scripts/cluster/test.sh
 #
@@ -83,9 +84,10 @@ inside helm install trial deploy/chart/plimsoll --namespace load --create-namesp
     --set 'coordinator.arguments={--start,40,--max,240,--time-budget,2,--ramp,1,--warm-up,1,--measured,5,--grace,3}' >/dev/null
 
 kubectl() { inside kubectl --namespace load "$@"; }
-coordinator() { kubectl get pods --selector job-name=trial-coordinator-1 --output "jsonpath={.items[0]$1}"; }
+revision=1
+coordinator() { kubectl get pods --selector job-name=trial-coordinator-$revision --output "jsonpath={.items[0]$1}"; }
 agent() { kubectl get pods --selector job-name=trial-agents-1,batch.kubernetes.io/job-completion-index=1 --field-selector status.phase=Running --output 'jsonpath={.items[0].metadata.name}'; }
-log() { kubectl logs job/trial-coordinator-1; }
+log() { kubectl logs job/trial-coordinator-$revision; }
 says() { log | grep -q "$1"; }
 code() { coordinator '.status.containerStatuses[0].state.terminated.exitCode' | grep .; }
 
@@ -106,6 +108,24 @@ holds "a record has all three agents" sh -c "grep -l '\"agents\"' '$state'/run/t
 holds "the termination message is the summary" sh -c "[ -n '$(coordinator '.status.containerStatuses[0].state.terminated.message' | head -c 20 | tr -d "'")' ]"
 log >"$state/log" || true
 tail -n 25 "$state/log"
+
+revision=2
+inside helm upgrade trial deploy/chart/plimsoll --namespace load --reuse-values --set target.observer=true,coordinator.sessions=40 \
+    --set 'coordinator.arguments={--ramp,1,--warm-up,1,--measured,5,--grace,3}' >/dev/null
+holds "a trial with an observer ends" await 240 says 'the result waits'
+pod=$(coordinator .metadata.name)
+holds "kubectl cp copies its record" kubectl cp "$pod:/results/run-2" "$state/observed"
+# Agents share the target's CPUs here, so the trial is invalid. What the observer read is in its record all the same.
+holds "the observer measured the target" python3 -c '
+import json, sys
+trial = json.load(open(sys.argv[1]))
+used = trial["target_resources"]
+print([caveat["id"] for caveat in trial["caveats"]], used, trial["environment"]["observer"])
+assert used["cpu_us_per_session_second"] > 0 and used["memory"]["loaded"]["rss_bytes"] > 0
+assert trial["environment"]["observer"]["lost"] is None
+' "$state/observed/trial.json"
+cat "$state/output"
+log | tail -n 12
 [ $failed = 0 ] || {
     kubectl get pods --output wide || true
     for component in agents target; do kubectl logs --selector "app.kubernetes.io/component=$component" --all-containers --prefix --tail=5 || true; done

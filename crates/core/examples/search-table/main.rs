@@ -1,8 +1,8 @@
 //! How exact the search is on synthetic servers of known edge and noise, compared with plain bisection.
 //!
 //! `cargo run --release -p plimsoll-core --example search-table`, optionally followed by the number of servers per row
-//! (default 200, each searched five times), then by part of the names of the rows you want, or by `budget` for searches
-//! that end by a time budget.
+//! (default 200, each searched five times), then by part of the names of the rows you want, or by `budget` and part of a
+//! title for searches that end by a time budget.
 
 #[path = "../../tests/synthetic_server/mod.rs"]
 mod synthetic_server;
@@ -146,7 +146,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     };
     let filter = std::env::args().nth(2);
     if filter.as_deref() == Some("budget") {
-        return Ok(budget::tables(servers)?);
+        let titled = std::env::args().nth(3).unwrap_or_default();
+        return Ok(budget::tables(servers, &titled)?);
     }
     println!(
         "{servers} servers a row, each searched {SEARCHES} times; edges 200 to 8,000 (log-uniform); start {START}; at most 60 trials."
@@ -191,7 +192,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         println!();
     }
     if filter.is_none() {
-        budget::tables(servers)?;
+        budget::tables(servers, "")?;
     }
     Ok(())
 }

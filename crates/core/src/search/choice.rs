@@ -24,8 +24,9 @@ const SPLITS: [f64; 5] = [0.5, 0.375, 0.625, 0.25, 0.75];
 const TAIL_NOT_TRIED: f64 = 0.03;
 /// Number of loads among which the most informative one is chosen.
 const CANDIDATES_MAX: u32 = 10;
-/// If at most this many trials are left and no load is confirmed, they go to confirming one.
-const LAST_TRIALS: u32 = 6;
+/// The last trials go to confirming a load: one in so many, and how many at least and at most.
+const LAST_TRIALS_ONE_IN: u32 = 4;
+const LAST_TRIALS: (u32, u32) = (3, 6);
 /// If at most this many trials are left and no full trial has passed, they go to loads far enough below those that were
 /// tried in vain.
 const TRIALS_FOR_A_PASS: u32 = 3;
@@ -42,8 +43,8 @@ const LEAST_RAISE: f64 = 0.01;
 const SAFE_SHARE: f64 = 0.1;
 /// A load lower than the highest safe one by this share is a good enough answer.
 const SAFE_BAND: f64 = 0.05;
-/// A trial that is expected to remove less than this share of the variance is not worth its time.
-const LEAST_GAIN: f64 = 0.001;
+/// A trial that is expected to say less than this about the edge is not worth its time.
+const LEAST_BITS: f64 = 0.001;
 /// How much the seed sways the choice between loads that are about equally informative.
 const SWAY: f64 = 0.05;
 /// If the highest load allowed is not sure after this many times the usual number of full trials, more trials do not
@@ -59,6 +60,8 @@ pub(super) struct Choice<'a> {
     pub(super) known: &'a Knowledge,
     /// Trials that the budget still allows.
     pub(super) trials_left: u32,
+    /// Trials that the budget allows from beginning to end.
+    pub(super) trials_in_all: u32,
     /// Trials that the time budget alone still allows.
     pub(super) time_left: u32,
 }
@@ -117,6 +120,9 @@ impl Choice<'_> {
         if let Some(load) = self.known.doubtful_reach {
             return Ok((load, self.short_if_telling(load), Why::Confirm));
         }
+        if let Some(load) = self.top() {
+            return Ok((load, Length::Short, Why::Confirm));
+        }
         if let Some(load) = self.last_chance() {
             return Ok((load, Length::Full, Why::Confirm));
         }
@@ -133,14 +139,16 @@ impl Choice<'_> {
     /// enough below. Just below the edge, the client may be late in each full trial, and to repeat them would leave no
     /// answer.
     fn far_enough_below(&self) -> Option<u32> {
-        let in_vain = |tally: &Tally| tally.failed + tally.invalid - tally.short_invalid;
         let only_short_ones_passed = self.known.highest_pass.is_some() && !self.known.any_full_pass;
-        let several_in_vain =
-            self.tallies.values().map(in_vain).sum::<u32>() >= FULL_TRIALS_IN_VAIN;
+        let in_vain = self.tallies.values().map(Tally::full_in_vain);
+        let several_in_vain = in_vain.sum::<u32>() >= FULL_TRIALS_IN_VAIN;
         if self.trials_left > TRIALS_FOR_A_PASS || !only_short_ones_passed || !several_in_vain {
             return None;
         }
-        let (lowest, _) = self.tallies.iter().find(|(_, tally)| in_vain(tally) > 0)?;
+        let (lowest, _) = self
+            .tallies
+            .iter()
+            .find(|(_, tally)| tally.full_in_vain() > 0)?;
         let load = grid::share(*lowest, FAR_ENOUGH_BELOW);
         self.measurable(load).then_some(load)
     }
@@ -187,9 +195,29 @@ impl Choice<'_> {
         load.map(probe).ok_or(Ended::Unmeasurable)
     }
 
+    fn last_trials(&self) -> u32 {
+        let (least, most) = LAST_TRIALS;
+        (self.trials_in_all / LAST_TRIALS_ONE_IN).clamp(least, most)
+    }
+
+    /// Before the last trials, if the interval has no upper end: a short trial at the highest load, which failed.
+    fn top(&self) -> Option<u32> {
+        let (_, highest) = self.known.valid_loads?;
+        let tally = self.tallies.get(&highest)?;
+        let open = self.known.any_fail && self.known.edge?.high.is_none();
+        let soon = self.trials_left <= self.last_trials() + 1
+            && (self.known.confirmed.is_some() || self.trials_left > self.last_trials());
+        let few = tally.mostly_failed() && tally.short_failed + tally.short_passed < SHORT_AT_MOST;
+        let short = self.short_if_telling(highest) == Length::Short;
+        (open && soon && few && short && self.measurable(highest)).then_some(highest)
+    }
+
     /// Near the end of the budget: a full trial that makes the answer sure, or a better one.
     fn last_chance(&self) -> Option<u32> {
         let posterior = self.known.posterior.as_ref()?;
+        if self.known.confirmed.is_none() {
+            return self.secured(posterior).or_else(|| self.raised(posterior));
+        }
         self.raised(posterior).or_else(|| self.secured(posterior))
     }
 
@@ -206,7 +234,7 @@ impl Choice<'_> {
 
     /// A load that surely passes, so that there is an answer whatever the last trials do to the interval.
     fn secured(&self, posterior: &EdgePosterior) -> Option<u32> {
-        if self.trials_left > LAST_TRIALS {
+        if self.trials_left > self.last_trials() {
             return None;
         }
         let safe = posterior.quantile((1.0 - self.settings.confidence) * SAFE_SHARE);
@@ -361,8 +389,8 @@ impl Choice<'_> {
                 Length::Full => 1.0,
                 Length::Short => self.settings.short_share,
             };
-            let gain = posterior.expected_gain(load, length);
-            (gain > LEAST_GAIN).then_some(gain * (1.0 + SWAY * sway) / cost)
+            let bits = posterior.expected_bits(load, length);
+            (bits > LEAST_BITS).then_some(bits * (1.0 + SWAY * sway) / cost)
         };
         let lengths = |load: u32| {
             let short = self.length(load, high / low - 1.0);

@@ -29,14 +29,14 @@ use crate::profile::Length;
 use crate::record::{Edge, LoadEvidence};
 
 /// How soft edges may be (the scale of the logistic, as a share of the load), with prior weights. The softest value
-/// stands for an edge that wanders by a sixth of its value during the search. Without it, up to nearly half of the
-/// intervals of such servers missed the edge.
+/// stands for an edge that wanders by a sixth of its value during the search. The less weight it has, the more of the
+/// intervals of such servers miss the edge.
 const SOFTNESS: [(f64, f64); 5] = [
     (0.003, 0.15),
     (0.01, 0.25),
     (0.025, 0.25),
-    (0.06, 0.25),
-    (0.15, 0.1),
+    (0.06, 0.2),
+    (0.15, 0.15),
 ];
 /// Share of trials that may fail by a disturbance, with prior weights.
 const FALSE_FAILS: [(f64, f64); 3] = [(0.005, 0.5), (0.03, 0.3), (0.12, 0.2)];
@@ -69,8 +69,6 @@ pub struct EdgePosterior {
     cells: Vec<Cell>,
     /// The probability of each cell; the sum is 1.
     mass: Vec<f64>,
-    /// Logarithm of the median.
-    median_ln: f64,
     /// The highest load at which a trial passed.
     highest_pass: u32,
     /// The highest load with a verdict that counts.
@@ -151,11 +149,9 @@ impl EdgePosterior {
             weights,
             cells,
             mass,
-            median_ln: 0.0,
             highest_pass,
             highest_tried,
         };
-        posterior.median_ln = posterior.quantile(0.5).ln();
         posterior.drop_unlikely_cells();
         Some(posterior)
     }
@@ -231,47 +227,39 @@ impl EdgePosterior {
         }
     }
 
-    /// The share of the variance of the edge's logarithm that a trial at `load` is expected to remove.
-    pub(super) fn expected_gain(&self, load: u32, length: Length) -> f64 {
+    /// The bits that the verdict of a trial at `load` is expected to say about the edge: their mutual information.
+    pub(super) fn expected_bits(&self, load: u32, length: Length) -> f64 {
         let load_ln = f64::from(load.max(1)).ln();
         let blur = blur(length);
-        // Sums for the moments 0, 1 and 2 of the edge if the trial passes. If it fails, they are the rest of `all`.
-        let (mut passing, mut all) = ([0.0; 3], [0.0; 3]);
         let mut odds = vec![0.0; self.cells.len()];
+        // For each cell, its weight if the trial passes, and its weight now.
+        let mut sums = vec![(0.0, 0.0); self.cells.len()];
         for ((softness, _), of_softness) in
             SOFTNESS.iter().zip(self.weights.chunks(FALSE_FAILS.len()))
         {
             against(&mut odds, &self.cells, load_ln, softness + blur);
             for (of_pair, (share, _)) in of_softness.iter().zip(FALSE_FAILS) {
                 let curve = PassCurve::of(share);
-                for ((weight, odds), cell) in of_pair.iter().zip(&odds).zip(&self.cells) {
-                    let away = cell.centre_ln - self.median_ln;
-                    add(&mut passing, weight * curve.at(*odds), away);
-                    add(&mut all, *weight, away);
+                for (((passing, all), weight), odds) in sums.iter_mut().zip(of_pair).zip(&odds) {
+                    *passing += weight * curve.at(*odds);
+                    *all += weight;
                 }
             }
         }
-        let failing = [0, 1, 2].map(|i| all[i] - passing[i]);
-        let spread = |[weight, first, second]: [f64; 3]| {
-            if weight > 0.0 {
-                second - first * first / weight
-            } else {
-                0.0
-            }
-        };
-        let spread_now = spread(all);
-        if spread_now > 0.0 {
-            1.0 - (spread(passing) + spread(failing)) / spread_now
-        } else {
-            0.0
+        let (mut passing, mut all, mut left) = (0.0, 0.0, 0.0);
+        for (of_cell, weight) in sums.into_iter().filter(|(_, weight)| *weight > 0.0) {
+            passing += of_cell;
+            all += weight;
+            left += weight * entropy(of_cell / weight);
         }
+        entropy(passing / all) - left / all
     }
 }
 
-fn add(moments: &mut [f64; 3], weight: f64, value: f64) {
-    moments[0] += weight;
-    moments[1] += weight * value;
-    moments[2] += weight * value * value;
+/// The entropy, in bits, of a verdict that is a pass with this probability.
+fn entropy(pass: f64) -> f64 {
+    let of = |p: f64| if p > 0.0 { -p * p.log2() } else { 0.0 };
+    of(pass) + of(1.0 - pass)
 }
 
 fn blur(length: Length) -> f64 {

@@ -13,13 +13,16 @@
 //!
 //! 1. **Probe.** From `start`, the search runs short trials at doubling loads (to two significant digits) until one
 //!    fails, or at halving loads until one passes.
-//! 2. **Narrow.** Then it runs the trial, of either length and at a round load, that is expected to remove the most
-//!    variance of the edge for its time. It stops when the interval is as narrow as `relative_width`, or within one
-//!    session.
+//! 2. **Narrow.** Then it runs the trial, of either length and at a round load, that is expected to say the most about
+//!    the edge for its time, in bits (the mutual information of verdict and edge). It stops when the interval is as
+//!    narrow as `relative_width`, or within one session.
 //! 3. **Confirm.** Then a load within half a width below the interval must have a majority of `repeats` full trials
-//!    that pass, and one above it a majority that fail. The seed decides which side comes first. The last trials of a
-//!    budget ensure that some load surely below the edge has passed a full trial: if none has by the very last ones, each
-//!    goes to three quarters of the lowest load tried in vain. The very last ones of a time budget raise the load line.
+//!    that pass, and one above it a majority that fail. The seed decides which side comes first.
+//!
+//!    The last trials of a budget, a quarter of all, ensure that some load surely below the edge has passed a full trial:
+//!    if none has by the very last ones, each goes to three quarters of the lowest load tried in vain. The very last ones
+//!    of a time budget raise the load line. Just before, if nothing bounds the interval above, the highest load is tried
+//!    again.
 //! 4. **Class.** A load is passing if it lies below the interval and most of its own trials passed. It is failing if it
 //!    lies above and most of its own trials failed. Otherwise it is borderline if its trials disagree, or else
 //!    undecided. `confirmed` is the highest passing load below `first_fail` that passed most of its own *full* trials:
@@ -238,12 +241,14 @@ impl Search {
         self.time_for = self.trials.saturating_add(trials_left);
     }
 
+    /// The number of trials that the budgets allow from beginning to end.
+    fn trials_in_all(&self) -> u32 {
+        self.settings.max_trials.min(self.time_for)
+    }
+
     /// The number of trials that the budgets still allow.
     fn trials_left(&self) -> u32 {
-        self.settings
-            .max_trials
-            .min(self.time_for)
-            .saturating_sub(self.trials)
+        self.trials_in_all().saturating_sub(self.trials)
     }
 
     /// Says that a signal or an error ended the measurement: [`Search::next`] then returns what is known.
@@ -285,6 +290,7 @@ impl Search {
             tallies: &self.tallies,
             known,
             trials_left: self.trials_left(),
+            trials_in_all: self.trials_in_all(),
             time_left: self.time_for.saturating_sub(self.trials),
         };
         choice.next()

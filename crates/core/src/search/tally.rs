@@ -68,6 +68,15 @@ impl Tally {
         self.passed + self.failed + self.short_passed + self.short_failed
     }
 
+    fn full_invalid(&self) -> u32 {
+        self.invalid - self.short_invalid
+    }
+
+    /// Full trials that failed or were invalid.
+    pub(super) fn full_in_vain(&self) -> u32 {
+        self.failed + self.full_invalid()
+    }
+
     /// Whether any trial passed.
     pub(super) fn any_pass(&self) -> bool {
         self.passed + self.short_passed > 0
@@ -121,7 +130,7 @@ impl Tally {
     pub(super) fn length_to_repeat(&self, surplus: u32) -> Option<Length> {
         if self.spent(surplus) {
             None
-        } else if self.invalid - self.short_invalid > self.passed + self.failed {
+        } else if self.full_invalid() > self.passed + self.failed {
             Some(Length::Full)
         } else if self.short_invalid > self.short_passed + self.short_failed {
             Some(Length::Short)

@@ -29,7 +29,7 @@
 //!    a load that was never tried is never confirmed.
 //! 5. **Contradiction.** A pass above a fail, or a fail far below passes, only shifts the odds between a disturbance
 //!    and an edge. The next trials decide. So a false fail never bounds the search forever.
-//! 6. **Invalid.** An invalid trial is repeated. If the client ran out in two trials at a load, this load and those
+//! 6. **Invalid.** An invalid trial is repeated, until one passes or as many have failed. If the client ran out in two trials at a load, this load and those
 //!    above are out of reach, unless two valid trials at or above it show otherwise. Fails out of reach do not count,
 //!    and neither do fails among more invalid trials. The search narrows towards what is out of reach, tries it once
 //!    more, and the answer is "at least". If no load is sure by then, it first confirms the highest load with a pass

@@ -126,13 +126,14 @@ impl Tally {
             || self.ran_out >= self.valid() + surplus
     }
 
-    /// The length at which more trials were invalid than valid, while another attempt is worth its time.
+    /// The length at which none passed and more trials were invalid than failed, while another attempt is worth its time.
+    /// (A pass counts whatever the others were.)
     pub(super) fn length_to_repeat(&self, surplus: u32) -> Option<Length> {
         if self.spent(surplus) {
             None
-        } else if self.full_invalid() > self.passed + self.failed {
+        } else if self.passed == 0 && self.full_invalid() > self.failed {
             Some(Length::Full)
-        } else if self.short_invalid > self.short_passed + self.short_failed {
+        } else if self.short_passed == 0 && self.short_invalid > self.short_failed {
             Some(Length::Short)
         } else {
             None

@@ -9,6 +9,9 @@ use crate::record::{Edge, LoadClass, LoadEvidence};
 
 /// The client reaches a load if at least this many more trials were valid there than trials in which it ran out.
 const REACH_SURPLUS: u32 = 2;
+/// It also does if there and above at most so many trials ran out for each valid one: a target that is overloaded makes a
+/// client beside it late, too.
+const RAN_OUT_PER_VALID: u32 = 3;
 /// The most trials at a load above one that is out of reach, to see whether its valid trials are survivors.
 const REACH_TRIALS: u32 = 4;
 
@@ -131,9 +134,17 @@ fn out_of_reach(tallies: &BTreeMap<u32, Tally>, surplus: u32) -> Option<u32> {
     let reached = |tally: &Tally| tally.valid() >= tally.ran_out + REACH_SURPLUS;
     let highest_reached = tallies.iter().rfind(|(_, tally)| reached(tally));
     let highest_reached = highest_reached.map(|(load, _)| *load);
+    let often_valid_from = |load: u32| {
+        let above = tallies.range(load..).map(|(_, tally)| tally);
+        let (valid, ran_out) = above.fold((0, 0), |(valid, ran_out), tally| {
+            (valid + tally.valid(), ran_out + tally.ran_out)
+        });
+        valid >= REACH_SURPLUS && ran_out <= RAN_OUT_PER_VALID * valid
+    };
     tallies
         .iter()
-        .find(|(load, tally)| tally.client_ran_out(surplus) && Some(**load) > highest_reached)
+        .filter(|(load, _)| Some(**load) > highest_reached && !often_valid_from(**load))
+        .find(|(_, tally)| tally.client_ran_out(surplus))
         .map(|(load, _)| *load)
 }
 

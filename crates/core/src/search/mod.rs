@@ -29,12 +29,13 @@
 //!    a load that was never tried is never confirmed.
 //! 5. **Contradiction.** A pass above a fail, or a fail far below passes, only shifts the odds between a disturbance
 //!    and an edge. The next trials decide. So a false fail never bounds the search forever.
-//! 6. **Invalid.** An invalid trial is repeated, until one passes or as many have failed. If the client ran out in two trials at a load, this load and those
-//!    above are out of reach, unless two valid trials at or above it show otherwise. Fails out of reach do not count,
-//!    and neither do fails among more invalid trials. The search narrows towards what is out of reach, tries it once
-//!    more, and the answer is "at least". If no load is sure by then, it first confirms the highest load with a pass
-//!    that can still be tried. If a load has three invalid trials for other reasons, the search leaves it and goes
-//!    around it.
+//! 6. **Invalid.** An invalid trial is repeated, until one passes or one has failed for each two that were invalid.
+//!    If the client ran out in three trials at a load, this load and those above are out of reach, unless two valid
+//!    trials at or above it, or a quarter of the trials there, show otherwise. Fails out of reach do not count, and
+//!    neither do fails where more than two thirds of the trials were invalid. The search narrows towards what is
+//!    out of reach, tries it once more, and the answer is "at least". If no load is sure by then, it first confirms
+//!    the highest load with a pass that can still be tried. If a load has three invalid trials for other reasons,
+//!    the search leaves it and goes around it.
 //! 7. **Least load.** No trial runs below `min`, and no short trial below `short_min`: there the measured window holds
 //!    too few answers for a verdict. A target that fails at `min` ends the search.
 //! 8. **Budget.** `max_trials`, or [`Search::expect_time_for`] when the caller's time runs out, ends the search with

@@ -30,7 +30,7 @@ const NONE: Invalid = Invalid {
     below: 0.0,
     above: 0.0,
 };
-/// A target that is overloaded makes a client beside it late: 14 of 17 trials beyond the edge of a whole vCPU of two.
+/// An overloaded target makes a client beside it late. (On one of two cores: in 12 of 17 trials beyond the edge.)
 const MOST_ABOVE: Invalid = Invalid {
     below: 0.05,
     above: 0.7,

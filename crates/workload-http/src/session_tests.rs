@@ -3,11 +3,13 @@
 use plimsoll_core::latency::Series;
 use plimsoll_core::profile::{NS_PER_MS, NS_PER_S};
 use plimsoll_core::session::{Disconnect, Session};
-use proptest::prelude::*;
 
 use crate::account::Counts;
 use crate::arrivals::Dispatch;
 use crate::rig::{Asked, Rig, Slot};
+
+mod connections;
+mod properties;
 
 const OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 const CLOSING: &[u8] = b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok";
@@ -389,96 +391,6 @@ fn what_no_connection_took_is_lost_with_the_time_it_waited() {
     assert_eq!(at_ms(&rig, Series::NewestFromSchedule, 1.0), 1_100);
 }
 
-/// A connection for each request.
-fn connect(rate: u32, connections: u32) -> Rig {
-    let mut rig = Rig::new(Asked {
-        test: "connect",
-        connections,
-        ..Asked::on_one(rate)
-    });
-    rig.until_ms(199);
-    assert!(
-        rig.places
-            .iter()
-            .all(|place| place.slot == Slot::Planned(None))
-    );
-    rig.until_ms(200);
-    rig
-}
-
-#[test]
-fn a_connection_of_its_own_opens_with_its_request() {
-    let mut rig = connect(2, 2);
-    let connecting = |rig: &Rig| {
-        let places = rig.places.iter();
-        places
-            .filter(|place| matches!(place.slot, Slot::Connecting(_)))
-            .count()
-    };
-    assert_eq!(connecting(&rig), 1);
-    let id = rig
-        .places
-        .iter()
-        .position(|place| place.slot != Slot::Planned(None));
-    let id = id.expect("it connects");
-    rig.until_ms(205);
-    rig.opened(id);
-    let request = String::from_utf8_lossy(&rig.places[id].wire).into_owned();
-    assert!(request.contains("Connection: close"), "{request}");
-    rig.until_ms(207);
-    rig.sends(id, CLOSING);
-    assert_eq!(rig.places[id].slot, Slot::Connected, "the server closes");
-    rig.until_ms(208);
-    rig.ends(id, Disconnect::Closed);
-    assert_eq!(rig.places[id].slot, Slot::Planned(None));
-    let counts = rig.finish();
-    assert_eq!(rig.account(), [1, 1, 0, 0]);
-    // The handshake is part of the latency, from the schedule and from the write.
-    assert_eq!(at_ms(&rig, Series::NewestFromSchedule, 1.0), 7);
-    assert_eq!(at_ms(&rig, Series::NewestFromWrite, 1.0), 7);
-    assert_eq!((counts.closed_announced, counts.closed_idle), (0, 0));
-    assert_eq!((counts.connections_opened, counts.left_open), (1, 0));
-}
-
-#[test]
-fn a_connection_that_the_server_leaves_open_is_closed_by_the_client_and_counted() {
-    let mut rig = connect(2, 1);
-    rig.opened(0);
-    rig.sends(0, OK);
-    rig.until_ms(1_199);
-    assert_eq!(slot(&rig), Slot::Connected);
-    rig.until_ms(1_200);
-    // The next request was due at 700 ms, and opens the next connection.
-    assert!(
-        matches!(slot(&rig), Slot::Connecting(_)),
-        "{:?}",
-        slot(&rig)
-    );
-    let counts = rig.finish();
-    assert_eq!((counts.left_open, counts.found_all_busy), (1, 1));
-    assert_eq!(rig.account(), [2, 1, 0, 1]);
-    // It waited for the server, not for the client.
-    assert_eq!(at_ms(&rig, Series::SendWait, 1.0), 500);
-    assert_eq!(at_ms(&rig, Series::SendLag, 1.0), 0);
-}
-
-#[test]
-fn a_connection_that_cannot_be_opened_fails_its_request() {
-    let mut rig = connect(2, 1);
-    rig.ends(0, Disconnect::Refused);
-    rig.until_ms(700);
-    rig.until_ms(2_700);
-    let counts = rig.finish();
-    assert_eq!(rig.account(), [2, 0, 1, 1]);
-    let reasons = rig.reasons();
-    assert!(reasons.contains(&("tcp_refused", 1)), "{reasons:?}");
-    assert!(reasons.contains(&("timeout", 1)), "{reasons:?}");
-    assert_eq!(
-        (counts.connections_failed, counts.connections_opened),
-        (2, 0)
-    );
-}
-
 #[test]
 fn requests_go_to_the_connection_that_has_been_idle_the_longest() {
     let mut rig = Rig::open(Asked {
@@ -551,106 +463,5 @@ fn a_closed_loop_asks_as_soon_as_it_is_answered_however_requests_are_dispatched(
         // Two came before the window.
         assert_eq!(rig.account(), [20, 20, 0, 0], "{dispatch:?}");
         assert_eq!(counts.answered_in_window, 20);
-    }
-}
-
-/// Something that may happen to a connection.
-#[derive(Debug, Clone, Copy)]
-enum Happens {
-    Answers,
-    AnswersAndCloses,
-    Sends(&'static [u8]),
-    Ends(Disconnect),
-    IsFull,
-    HasRoom,
-}
-
-fn happens() -> impl Strategy<Value = Happens> {
-    prop_oneof![
-        6 => Just(Happens::Answers),
-        1 => Just(Happens::AnswersAndCloses),
-        1 => prop_oneof![
-            Just(&b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n"[..]),
-            Just(&b"HTTP/1.1 200 OK\r\nContent-"[..]),
-            Just(&b"HTTP/1.0 200 OK\r\n\r\nok"[..]),
-            Just(&b"HTTP/1.1 100 Continue\r\n\r\n"[..]),
-            Just(&b"Length: 2\r\n\r\no"[..]),
-            Just(&b"nonsense\r\n"[..]),
-        ].prop_map(Happens::Sends),
-        1 => prop_oneof![
-            Just(Disconnect::Closed),
-            Just(Disconnect::Reset),
-            Just(Disconnect::Failed),
-            Just(Disconnect::HoldsTooMuch),
-        ].prop_map(Happens::Ends),
-        1 => Just(Happens::IsFull),
-        1 => Just(Happens::HasRoom),
-    ]
-}
-
-/// What happens to one of three connections after so many milliseconds; one that opens may be refused instead.
-fn apply(rig: &mut Rig, id: usize, happens: Happens) {
-    match (rig.places[id].slot, happens) {
-        (Slot::Connecting(_), Happens::Ends(how)) => {
-            let how = if how == Disconnect::Closed {
-                Disconnect::Refused
-            } else {
-                how
-            };
-            rig.ends(id, how);
-        }
-        (Slot::Connecting(_), _) => rig.opened(id),
-        (Slot::Connected, Happens::Answers) => rig.answers(id),
-        (Slot::Connected, Happens::AnswersAndCloses) => rig.sends(id, CLOSING),
-        (Slot::Connected, Happens::Sends(bytes)) => rig.sends(id, bytes),
-        (Slot::Connected, Happens::Ends(how)) => rig.ends(id, how),
-        (Slot::Connected, Happens::IsFull) => rig.places[id].full = true,
-        (Slot::Connected, Happens::HasRoom) => rig.has_room(id),
-        (Slot::Planned(_) | Slot::Over, _) => {}
-    }
-}
-
-/// How many requests of this rate are due in the window and not after `now_ns`.
-fn due_until(rig: &Rig, rate: u32) -> u64 {
-    let last_ns = rig.now_ns.min(rig.window.end_ns - 1);
-    let since_ns = last_ns.checked_sub(rig.window.start_ns);
-    since_ns.map_or(0, |since_ns| since_ns * u64::from(rate) / NS_PER_S + 1)
-}
-
-proptest! {
-    /// Whatever the server does and whenever the trial ends, every request that was due is answered, errored or lost, and
-    /// none is in two places.
-    #[test]
-    fn the_ledger_always_adds_up(
-        test in prop_oneof![Just("rate"), Just("post"), Just("json"), Just("connect")],
-        fixed in any::<bool>(),
-        rate in 1_u32..400,
-        warm_up in 0_u32..200,
-        events in prop::collection::vec((0_u64..30, 0_usize..3, happens()), 1..200),
-        rest_ms in 0_u64..4_000,
-    ) {
-        let dispatch = if fixed && test != "connect" { Dispatch::Fixed } else { Dispatch::Pool };
-        let mut rig = Rig::new(Asked { test, connections: 3, rate, warm_up, dispatch, closed_loop: false });
-        for (after_ms, id, happens) in events {
-            let until_ms = rig.now_ns / NS_PER_MS + after_ms;
-            rig.until_ms(until_ms);
-            apply(&mut rig, id, happens);
-        }
-        let until_ms = rig.now_ns / NS_PER_MS + rest_ms;
-        rig.until_ms(until_ms);
-        let counts: Counts = rig.finish();
-        let ledger = &rig.recorder.ledger;
-        prop_assert_eq!(ledger.frames_due, due_until(&rig, rate));
-        prop_assert!(ledger.frames_sent <= ledger.frames_due);
-        prop_assert!(ledger.frames_sent_in_all >= ledger.frames_answered_in_all);
-        // Each has a latency: an answer, or the time that it was waited for.
-        let latencies = rig.recorder.interval.histogram(Series::NewestFromSchedule);
-        prop_assert_eq!(latencies.len(), ledger.frames_answered + ledger.frames_lost);
-        let failed = ledger.frames_errored + ledger.frames_lost;
-        prop_assert_eq!(ledger.errors, failed);
-        prop_assert_eq!(ledger.sessions_started, counts.connections_opened);
-        prop_assert_eq!(ledger.sessions_failed, counts.connections_failed);
-        let open = rig.places.iter().filter(|place| place.slot == Slot::Connected).count() as u64;
-        prop_assert_eq!(rig.recorder.sessions_open, open);
     }
 }

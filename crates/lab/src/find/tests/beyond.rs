@@ -6,7 +6,8 @@ use plimsoll_core::record::{CollapseSign, Goodput};
 use super::*;
 use crate::campaign::KeptTrial;
 use crate::error::{Error, Result};
-use crate::find::{Found, Hunt, Wanted};
+use crate::find::hunt::Hunt;
+use crate::find::{Found, Wanted};
 
 /// The server of [`trial`] does most with 1,500 callers, half as much with 3,000, and then nothing.
 fn slowing(sessions: u32, length: Length) -> Trial {
@@ -48,8 +49,9 @@ fn hunted(
         let file = format!("trial-{:03}.json", kept.count() + 1);
         Ok(KeptTrial { trial, file })
     };
-    let found = Hunt::new(conditions, &plan, &mut run).found(earlier);
-    (all, found.expect("a search"))
+    let mut hunt = Hunt::new(conditions, &plan, earlier).expect("a search");
+    while hunt.step(&mut run).expect("a trial") {}
+    (all, hunt.found())
 }
 
 fn loads(wanted: &[Wanted]) -> Vec<u32> {

@@ -12,7 +12,7 @@ use plimsoll_core::record::{Baseline, Bracket, LiveCommand};
 use plimsoll_core::search::{Search, Settings};
 use plimsoll_host::signals::Stop;
 use plimsoll_lab::campaign::KeptTrial;
-use plimsoll_lab::find::{FindPlan, Found, find};
+use plimsoll_lab::find::{FindPlan, Found, Turns};
 use plimsoll_lab::fleet::Fleet;
 use plimsoll_lab::trial::{self, Conditions, Subject};
 use plimsoll_report::{ResultFolder, text, words};
@@ -46,7 +46,7 @@ pub(crate) fn run(args: &FindArgs, stop: &Stop) -> Result<ExitCode, Failure> {
         return match what {
             What::Search(name, begun) => {
                 let path = output::path(&args.out, "find", "");
-                let brackets = one(&args, name.as_deref(), path, Some(&begun), None, stop)?;
+                let brackets = one(&args, name.as_deref(), path, Some(&begun), stop)?;
                 told(&args, &brackets)
             }
             What::Ranking(begun) => several::run(&args, begun, stop),
@@ -57,7 +57,7 @@ pub(crate) fn run(args: &FindArgs, stop: &Stop) -> Result<ExitCode, Failure> {
     }
     let name = args.targets.first().map(String::as_str);
     let path = output::path(&args.out, "find", &setup::subject_name(name, &args.which));
-    told(args, &one(args, name, path, None, None, stop)?)
+    told(args, &one(args, name, path, None, stop)?)
 }
 
 /// Prints a target's brackets as JSON if requested, and returns their exit code.
@@ -71,87 +71,191 @@ fn told(args: &FindArgs, brackets: &[Bracket]) -> Result<ExitCode, Failure> {
     Ok(code_of(brackets))
 }
 
-/// What a search shares with the others of its command.
-struct Shared<'a> {
-    progress: &'a mut Progress,
-    fleet: Option<Fleet>,
-}
-
-/// Searches for the load line of one target, into the folder `path`, and returns one bracket per SLO. `shared` is there if
-/// this is one search of several.
+/// Searches for the load line of one target, into the folder `path`, and returns one bracket per SLO.
 fn one(
     args: &FindArgs,
     name: Option<&str>,
     path: PathBuf,
     begun: Option<&Begun>,
-    shared: Option<Shared<'_>>,
     stop: &Stop,
 ) -> Result<Vec<Bracket>, Failure> {
-    let subject_name = setup::subject_name(name, &args.which);
-    let logs = path.join("logs");
-    let subject = setup::subject(name, &args.which, &args.load)?;
-    let mut conditions =
-        setup::conditions(&subject, &args.which, &args.place, &args.load, logs.clone())?;
-    conditions.goals = setup::goals::goals(&args.goals, conditions.plan.workload())?;
-    setup::plan::must_be_one_load(&*conditions.plan, "a search takes")?;
-    conditions.must_be_searchable(&subject)?;
-    let is_one_of_several = shared.is_some();
-    let (progress, fleet) = match shared {
-        Some(Shared { progress, fleet }) => (Some(progress), fleet),
-        None => {
-            let load = &args.load;
-            let gathered = setup::fleet::gathered(load, &[&subject], &*conditions.plan, stop)?;
-            (None, gathered)
-        }
+    let gather = |subject: &Subject, plan: &dyn Plan| {
+        setup::fleet::gathered(&args.load, &[subject], plan, stop)
     };
-    conditions.fleet = fleet;
-    let mut plan = plan(&args.search, args.load.seed, &conditions)?;
-    // The search must be able to try the highest load that it may reach. Finding out halfway would waste the trials
-    // before.
-    let most = most_asked(&args.search, &*conditions.plan);
-    trial::must_be_possible(&conditions, &subject, most)?;
-    // Everything that can be refused early has been refused by now, so the folder is not created in vain.
-    let folder = ResultFolder::create(path)?;
-    let mut own;
-    let progress = match progress {
-        Some(progress) => progress,
-        None => {
-            let targets = vec![subject.name().to_owned()];
-            own = Progress::new(LiveCommand::Find, targets, &folder, !args.out.no_live);
-            &mut own
-        }
-    };
-    progress.measuring(&subject, &conditions);
-    if matches!(subject, Subject::Started(_)) {
-        progress.say(&format!("{subject_name}: building"));
-    }
-    setup::bring_up_to_date(&subject, &logs, stop)?;
-    // Only temporarily: the next target's placement is chosen from all CPUs again.
-    let _bound = conditions
-        .placement
-        .client_cpus
-        .bind_this_thread_for_now()?;
-    let earlier = if let Some(begun) = begun {
-        plan.settings.max = begun.plan.max;
-        resumed(begun, &folder, progress)
-    } else {
-        warn_early(&conditions, &mut plan, args.search.max, progress, stop)?;
-        if matches!(&subject, Subject::Running { url, .. } if url.secure) {
-            progress.say("that is without TLS, which costs the client more: expect fewer sessions");
-        }
-        let max = plan.settings.max;
-        folder.write_search_plan(&resume::plan(&subject_name, max, &conditions, &folder)?)?;
-        Vec::new()
-    };
-    let since = begun.map(|begun| begun.plan.started_at.as_str());
-    let measured = (&subject, &conditions);
-    let (conditions, baseline) =
-        setup::baseline::before_search(measured, &args.load, &folder, since, progress, stop)?;
-    let mut keeper = Keeper::new(progress, std::slice::from_ref(&folder));
-    let found = find(&conditions, &subject, &plan, earlier, stop, &mut keeper)?;
-    drop(keeper);
+    let admitted = Admitted::new(args, name, path, gather)?;
+    let targets = vec![admitted.subject.name().to_owned()];
+    let live = !args.out.no_live;
+    let mut progress = Progress::new(LiveCommand::Find, targets, &admitted.folder, live);
+    let ready = admitted.ready(args, begun, &mut progress, stop)?;
+    let mut turns = Turns::new(vec![ready.begun()], args.load.seed)?;
+    let bound = ready.bound()?;
+    let mut keeper = Keeper::new(&mut progress, std::slice::from_ref(&ready.folder));
+    let found = turns.until_one_ends(stop, &mut keeper);
+    drop(bound);
     progress.rest();
-    kept_and_shown(args, &folder, found, baseline.as_ref(), is_one_of_several)
+    let Some((_, found)) = found else {
+        unreachable!("one search ends once")
+    };
+    ready.kept_and_shown(args, found?, false)
+}
+
+/// A search whose flags and target fit together. Everything that can be refused early has been refused.
+struct Admitted {
+    /// The target's name, or its URL without secrets.
+    name: String,
+    subject: Subject,
+    conditions: Conditions,
+    plan: FindPlan,
+    folder: ResultFolder,
+}
+
+impl Admitted {
+    /// `fleet` gives the agents that drive its load, if there are to be any.
+    fn new(
+        args: &FindArgs,
+        name: Option<&str>,
+        path: PathBuf,
+        fleet: impl FnOnce(&Subject, &dyn Plan) -> Result<Option<Fleet>, Failure>,
+    ) -> Result<Self, Failure> {
+        let subject = setup::subject(name, &args.which, &args.load)?;
+        let logs = path.join("logs");
+        let mut conditions =
+            setup::conditions(&subject, &args.which, &args.place, &args.load, logs)?;
+        conditions.goals = setup::goals::goals(&args.goals, conditions.plan.workload())?;
+        setup::plan::must_be_one_load(&*conditions.plan, "a search takes")?;
+        conditions.must_be_searchable(&subject)?;
+        conditions.fleet = fleet(&subject, &*conditions.plan)?;
+        let plan = plan(&args.search, args.load.seed, &conditions)?;
+        // The search must be able to try the highest load that it may reach. Finding out halfway would waste the trials
+        // before.
+        let most = most_asked(&args.search, &*conditions.plan);
+        trial::must_be_possible(&conditions, &subject, most)?;
+        Ok(Self {
+            name: setup::subject_name(name, &args.which),
+            subject,
+            conditions,
+            plan,
+            // Last, so that it is not created in vain.
+            folder: ResultFolder::create(path)?,
+        })
+    }
+
+    /// Builds the target, and runs its baseline if there is one. `begun` is what it did before it was resumed.
+    fn ready(
+        mut self,
+        args: &FindArgs,
+        begun: Option<&Begun>,
+        progress: &mut Progress,
+        stop: &Stop,
+    ) -> Result<Ready, Failure> {
+        let (subject, conditions) = (&self.subject, &self.conditions);
+        progress.measuring(subject, conditions);
+        if matches!(subject, Subject::Started(_)) {
+            progress.say(&format!("{}: building", self.name));
+        }
+        setup::bring_up_to_date(subject, &self.folder.path().join("logs"), stop)?;
+        // Only for now: the next target's placement is chosen from all CPUs again.
+        let _bound = conditions
+            .placement
+            .client_cpus
+            .bind_this_thread_for_now()?;
+        let earlier = if let Some(begun) = begun {
+            self.plan.settings.max = begun.plan.max;
+            resumed(begun, &self.folder, progress)
+        } else {
+            warn_early(conditions, &mut self.plan, args.search.max, progress, stop)?;
+            if matches!(subject, Subject::Running { url, .. } if url.secure) {
+                progress
+                    .say("that is without TLS, which costs the client more: expect fewer sessions");
+            }
+            let max = self.plan.settings.max;
+            let plan = resume::plan(&self.name, max, conditions, &self.folder)?;
+            self.folder.write_search_plan(&plan)?;
+            Vec::new()
+        };
+        let since = begun.map(|begun| begun.plan.started_at.as_str());
+        let measured = (subject, conditions);
+        let (conditions, baseline) = setup::baseline::before_search(
+            measured,
+            &args.load,
+            &self.folder,
+            since,
+            progress,
+            stop,
+        )?;
+        Ok(Ready {
+            subject: self.subject,
+            conditions,
+            plan: self.plan,
+            folder: self.folder,
+            earlier,
+            baseline,
+        })
+    }
+}
+
+/// A search that may run its first trial, or go on.
+struct Ready {
+    subject: Subject,
+    conditions: Conditions,
+    plan: FindPlan,
+    folder: ResultFolder,
+    earlier: Vec<KeptTrial>,
+    baseline: Option<Baseline>,
+}
+
+impl Ready {
+    fn begun(&self) -> plimsoll_lab::find::Begun<'_> {
+        plimsoll_lab::find::Begun {
+            subject: &self.subject,
+            conditions: &self.conditions,
+            plan: &self.plan,
+            earlier: self.earlier.clone(),
+        }
+    }
+
+    /// Keeps this thread off the target's CPUs until the value is dropped.
+    fn bound(&self) -> Result<impl Drop, Failure> {
+        let cpus = &self.conditions.placement.client_cpus;
+        Ok(cpus.bind_this_thread_for_now()?)
+    }
+
+    /// Writes the brackets, renders the folder, and prints what was found.
+    fn kept_and_shown(
+        &self,
+        args: &FindArgs,
+        mut found: Found,
+        is_one_of_several: bool,
+    ) -> Result<Vec<Bracket>, Failure> {
+        let folder = &self.folder;
+        for (number, bracket) in found.brackets.iter_mut().enumerate() {
+            bracket.baseline.clone_from(&self.baseline);
+            if number == 0 {
+                folder.write_bracket(bracket)?;
+            } else {
+                folder.write_further_bracket(bracket)?;
+            }
+        }
+        output::render(folder.path())?;
+        if !args.out.json {
+            let results = plimsoll_report::load(folder.path(), tellers())?;
+            for view in results.searches() {
+                output::print(&text::search(&view, output::color(), tellers()));
+            }
+            say!("result: {}", folder.path().display());
+            let interrupted = found.brackets.iter().any(|bracket| bracket.interrupted);
+            if interrupted && !is_one_of_several {
+                say!(
+                    "to continue: plimsoll find --resume {}",
+                    folder.path().display()
+                );
+            }
+        }
+        match found.cut_short {
+            Some(error) => Err(error.into()),
+            None => Ok(found.brackets),
+        }
+    }
 }
 
 /// The trials of a search that is resumed.
@@ -163,43 +267,6 @@ fn resumed(begun: &Begun, folder: &ResultFolder, progress: &Progress) -> Vec<Kep
     ));
     progress.known(begun.earlier.iter().map(|earlier| &earlier.trial));
     begun.earlier.clone()
-}
-
-/// Writes the brackets, renders the folder, and prints what was found.
-fn kept_and_shown(
-    args: &FindArgs,
-    folder: &ResultFolder,
-    mut found: Found,
-    baseline: Option<&Baseline>,
-    is_one_of_several: bool,
-) -> Result<Vec<Bracket>, Failure> {
-    for (number, bracket) in found.brackets.iter_mut().enumerate() {
-        bracket.baseline = baseline.cloned();
-        if number == 0 {
-            folder.write_bracket(bracket)?;
-        } else {
-            folder.write_further_bracket(bracket)?;
-        }
-    }
-    output::render(folder.path())?;
-    if !args.out.json {
-        let results = plimsoll_report::load(folder.path(), tellers())?;
-        for view in results.searches() {
-            output::print(&text::search(&view, output::color(), tellers()));
-        }
-        say!("result: {}", folder.path().display());
-        let interrupted = found.brackets.iter().any(|bracket| bracket.interrupted);
-        if interrupted && !is_one_of_several {
-            say!(
-                "to continue: plimsoll find --resume {}",
-                folder.path().display()
-            );
-        }
-    }
-    match found.cut_short {
-        Some(error) => Err(error.into()),
-        None => Ok(found.brackets),
-    }
 }
 
 /// The highest load that the flags of a search name.

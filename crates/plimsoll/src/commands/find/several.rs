@@ -11,6 +11,7 @@ use plimsoll_host::signals::Stop;
 use plimsoll_host::timestamp;
 use plimsoll_lab::campaign::{Contender, KeptTrial};
 use plimsoll_lab::common_load::{Measured, RoundsPlan, measure};
+use plimsoll_lab::find::Turns;
 use plimsoll_lab::fleet::Fleet;
 use plimsoll_lab::manifest::Manifest;
 use plimsoll_lab::source_lines;
@@ -18,8 +19,8 @@ use plimsoll_lab::trial::{Conditions, Subject};
 use plimsoll_report::{ResultFolder, text};
 use plimsoll_workload::Plan;
 
-use super::Shared;
 use super::resume::{BegunRanking, SoFar};
+use super::{Admitted, Ready};
 use crate::args::{FindArgs, Which};
 use crate::catalogue::{self, Catalogue};
 use crate::failure::Failure;
@@ -165,13 +166,51 @@ struct Several<'a> {
 }
 
 impl Several<'_> {
-    /// Searches for the load line of each target, if this has not been done before. One that cannot be built or started is
-    /// left out, and the others continue.
+    /// Searches for the load line of each target, if this has not been done before. The searches take turns. A target that
+    /// cannot be built or started is left out, and the others continue.
     fn searches(
         &mut self,
         targets: &[Manifest],
-        mut so_far: BTreeMap<String, SoFar>,
+        so_far: BTreeMap<String, SoFar>,
     ) -> Result<(), Failure> {
+        let ready = self.ready(targets, so_far)?;
+        let begun = ready.iter().map(|(_, ready)| ready.begun());
+        let mut turns = Turns::new(begun.collect(), self.args.load.seed)?;
+        let folders: Vec<_> = ready
+            .iter()
+            .map(|(_, ready)| ready.folder.clone())
+            .collect();
+        let Some((_, first)) = ready.first() else {
+            return Ok(());
+        };
+        loop {
+            let bound = first.bound()?;
+            self.progress.measuring(&first.subject, &first.conditions);
+            let mut keeper = Keeper::new(&mut self.progress, &folders);
+            let ended = turns.until_one_ends(self.stop, &mut keeper);
+            drop(bound);
+            self.progress.rest();
+            let Some((which, found)) = ended else {
+                return Ok(());
+            };
+            let (manifest, ready) = &ready[which];
+            let found = found.map_err(Failure::from);
+            match found.and_then(|found| ready.kept_and_shown(self.args, found, true)) {
+                Ok(brackets) => self.found(manifest, brackets, Vec::new()),
+                Err(failure) => self.left_out(manifest, failure)?,
+            }
+            // After each search, so that an abrupt end loses none of those before.
+            self.folder.write_ranking(&self.ranking)?;
+        }
+    }
+
+    /// Makes the searches ready that have not ended.
+    fn ready<'t>(
+        &mut self,
+        targets: &'t [Manifest],
+        mut so_far: BTreeMap<String, SoFar>,
+    ) -> Result<Vec<(&'t Manifest, Ready)>, Failure> {
+        let mut all = Vec::new();
         for manifest in targets {
             if self.stop.requested() {
                 break;
@@ -187,29 +226,34 @@ impl Several<'_> {
                 None => None,
             };
             let path = self.path.join(&manifest.name);
-            let name = Some(manifest.name.as_str());
-            let shared = Some(Shared {
-                progress: &mut self.progress,
-                fleet: self.fleet.clone(),
+            let fleet = self.fleet.clone();
+            let admitted = Admitted::new(self.args, Some(&manifest.name), path, |_, _| Ok(fleet));
+            let ready = admitted.and_then(|admitted| {
+                admitted.ready(self.args, begun.as_ref(), &mut self.progress, self.stop)
             });
-            match super::one(self.args, name, path, begun.as_ref(), shared, self.stop) {
-                Ok(brackets) => self.found(manifest, brackets, Vec::new()),
-                Err(_) if self.stop.requested() => break,
-                // Such a failure would affect every other target too.
-                Err(failure @ (Failure::Usage(_) | Failure::Report(_))) => return Err(failure),
-                Err(failure) => {
-                    let told = format!("plimsoll: {}: {failure}", manifest.name);
-                    self.progress.say(&told);
-                    self.exit_code = self.exit_code.max(failure.exit_code());
-                    self.ranking.left_out.push(LeftOut {
-                        name: manifest.name.clone(),
-                        reason: failure.to_string(),
-                    });
-                }
+            match ready {
+                Ok(ready) => all.push((manifest, ready)),
+                Err(failure) => self.left_out(manifest, failure)?,
             }
-            // After each search, so that an abrupt end loses none of those before.
-            self.folder.write_ranking(&self.ranking)?;
         }
+        Ok(all)
+    }
+
+    /// Goes on without a target, unless what failed would fail for all others, too.
+    fn left_out(&mut self, manifest: &Manifest, failure: Failure) -> Result<(), Failure> {
+        if self.stop.requested() {
+            return Ok(());
+        }
+        if matches!(failure, Failure::Usage(_) | Failure::Report(_)) {
+            return Err(failure);
+        }
+        let told = format!("plimsoll: {}: {failure}", manifest.name);
+        self.progress.say(&told);
+        self.exit_code = self.exit_code.max(failure.exit_code());
+        self.ranking.left_out.push(LeftOut {
+            name: manifest.name.clone(),
+            reason: failure.to_string(),
+        });
         Ok(())
     }
 

@@ -30,7 +30,7 @@ const NONE: Invalid = Invalid {
     below: 0.0,
     above: 0.0,
 };
-/// An overloaded target makes a client beside it late. (On one of two cores: in 12 of 17 trials beyond the edge.)
+/// An overloaded target makes a client beside it late.
 const MOST_ABOVE: Invalid = Invalid {
     below: 0.05,
     above: 0.7,

@@ -62,14 +62,12 @@ impl Awake {
         let held: Vec<Held> = each
             .filter_map(|cpu| Held::take(&kernel.join(format!("cpu{cpu}")), &mark_of(marks, *cpu)))
             .collect();
-        if held.is_empty() {
-            return Self {
-                cpus: 0,
-                keeper: None,
-            };
-        }
         // The keeper lives before anything is set, so no kill can come between the two.
-        let keeper = start_keeper(&held).ok();
+        let keeper = if held.is_empty() {
+            None
+        } else {
+            start_keeper(&held).ok()
+        };
         let kept = held
             .iter()
             .filter(|held| keeper.is_some() && held.set().is_some());

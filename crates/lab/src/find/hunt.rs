@@ -32,6 +32,8 @@ pub(super) struct Hunt<'a> {
     kept: Kept,
     searches: Searches,
     stage: Stage,
+    /// The next trial; `None` once it has ended.
+    next: Option<Wanted>,
     /// Trials beyond the load line, from before it was resumed.
     earlier_beyond: Vec<Trial>,
     started_at: String,
@@ -68,19 +70,22 @@ impl<'a> Hunt<'a> {
                 searches.record(&trial)?;
             }
         }
-        Ok(Self {
+        let mut hunt = Self {
             conditions,
             plan,
             resumed: kept.count(),
             kept,
             searches,
             stage: Stage::LoadLine,
+            next: None,
             earlier_beyond,
             started_at,
             spent: Duration::ZERO,
             interrupted: false,
             cut_short: None,
-        })
+        };
+        hunt.next = hunt.wanted()?;
+        Ok(hunt)
     }
 
     /// The time that its trials have taken, since it was resumed.
@@ -98,10 +103,7 @@ impl<'a> Hunt<'a> {
     /// The very first trial could not be run or kept, or a trial is of other conditions. A later error or a signal ends the
     /// search with what it knows.
     pub(super) fn step(&mut self, run: &mut RunTrial<'_>) -> Result<bool> {
-        if self.interrupted {
-            return Ok(false);
-        }
-        let Some(wanted) = self.wanted()? else {
+        let Some(wanted) = self.next.take() else {
             return Ok(false);
         };
         let began = Instant::now();
@@ -123,7 +125,10 @@ impl<'a> Hunt<'a> {
                 self.interrupt();
             }
         }
-        Ok(!self.interrupted && self.wanted()?.is_some())
+        if !self.interrupted {
+            self.next = self.wanted()?;
+        }
+        Ok(self.next.is_some())
     }
 
     /// Ends it because of a signal, with what it knows. It does not go on.

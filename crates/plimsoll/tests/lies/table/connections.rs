@@ -132,9 +132,9 @@ pub(super) const LIES: &[Lie] = &[
         reason: "not open in time",
         ..HARMFUL
     },
-    // The server accepts ten connections a second from the first session on. By 1.2 s, when a session must be open, it
-    // has accepted one or two at once and eleven or twelve more. The other 17 of the 30 have failed (more if the
-    // server's timer is late). Meanwhile they wait in the kernel's queue.
+    // The server accepts ten connections a second. By 1.2 s, when a session must be open, it has accepted eleven to
+    // thirteen. The other 17 of the 30 have failed (more if the server's timer is late). Meanwhile they wait in the
+    // kernel's queue.
     Lie {
         name: "slow_accept",
         lie: "slow_accept",

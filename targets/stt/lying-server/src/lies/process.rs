@@ -104,8 +104,7 @@ impl ProcessLie {
         self.plan.lie == Lie::NeverUpgrade && self.plan.parameters.strikes_number(number)
     }
 
-    /// When the next connection may be accepted; a time in the past: now. Before the first session everything is at once, so that
-    /// whoever asks for `/health` first finds a healthy server.
+    /// When the next connection may be accepted; a time in the past: now.
     #[must_use]
     pub fn accepts_at_us(&self) -> u64 {
         self.accepts_at_us
@@ -113,7 +112,7 @@ impl ProcessLie {
 
     /// A connection was accepted.
     pub fn accepted(&mut self, now_us: u64) {
-        if self.plan.lie == Lie::SlowAccept && self.seen_a_session {
+        if self.plan.lie == Lie::SlowAccept {
             self.accepts_at_us = now_us.saturating_add(self.plan.parameters.duration_us());
         }
     }
@@ -231,15 +230,12 @@ mod tests {
     }
 
     #[test]
-    fn slow_accept_takes_one_connection_after_each_pause_from_the_first_session_on() {
+    fn slow_accept_takes_one_connection_after_each_pause() {
         let mut process = ProcessLie::new(Plan::of(Lie::SlowAccept), 1);
-        process.accepted(100 * MS);
-        assert_eq!(process.accepts_at_us(), 0, "whoever looks at its health");
-        process.session_started(200 * MS);
+        assert_eq!(process.accepts_at_us(), 0);
         process.accepted(300 * MS);
         assert_eq!(process.accepts_at_us(), 400 * MS);
         let mut honest = ProcessLie::new(Plan::of(Lie::None), 1);
-        honest.session_started(0);
         honest.accepted(300 * MS);
         assert_eq!(honest.accepts_at_us(), 0);
     }

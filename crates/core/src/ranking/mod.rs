@@ -192,15 +192,9 @@ impl FrameworkCost<'_> {
     pub fn cpu(&self) -> Option<(CostAccount, Ratio)> {
         let above = self.framework.at_common_load.as_ref()?;
         let below = self.tuned.at_common_load.as_ref()?;
-        let charged = |cost: &CostAtLoad| (cost.cpu_us_per_session_second, cost.low, cost.high);
-        let core = |cost: &CostAtLoad| {
-            let mean = cost.core_us_per_session_second?;
-            Some((mean, cost.core_low?, cost.core_high?))
-        };
-        match core(above).zip(core(below)) {
-            Some((above, below)) => Some((CostAccount::Core, ratio(above, below)?)),
-            None => Some((CostAccount::Charged, ratio(charged(above), charged(below))?)),
-        }
+        [CostAccount::Core, CostAccount::Charged]
+            .into_iter()
+            .find_map(|account| Some((account, ratio(above.by(account)?, below.by(account)?)?)))
     }
 }
 
@@ -211,6 +205,22 @@ fn ratio(above: (f64, f64, f64), below: (f64, f64, f64)) -> Option<Ratio> {
         low: above.1 / below.2,
         high: above.2 / below.1,
     })
+}
+
+/// The account by which the costs of all rows can be compared: their cores', if each cost has it, at the common load and
+/// over the load.
+#[must_use]
+pub fn common_account(rows: &[RankedTarget]) -> CostAccount {
+    let costs = rows.iter().filter_map(|row| row.at_common_load.as_ref());
+    let at_common_load = costs.map(|cost| cost.by(CostAccount::Core).is_some());
+    let points = rows.iter().flat_map(|row| &row.bracket.cost_curve);
+    let over_the_load = points.map(|point| point.by(CostAccount::Core).is_some());
+    let known: Vec<bool> = at_common_load.chain(over_the_load).collect();
+    if !known.is_empty() && known.into_iter().all(|known| known) {
+        CostAccount::Core
+    } else {
+        CostAccount::Charged
+    }
 }
 
 /// What each framework costs whose gateway was measured beside the tuned one, in the order of the rows.

@@ -171,6 +171,11 @@ fn what_a_framework_costs_is_told_from_the_trials_of_both() {
         high,
     };
     assert_eq!((account, cpu), (CostAccount::Core, expected));
+    assert_eq!(common_account(&rows), CostAccount::Core);
+    assert_eq!(common_account(&[]), CostAccount::Charged);
+    let trial = trial(Verdict::Pass, Some(100.0));
+    rows[1].at_common_load = cost_at_load(&[(trial, "trial-001.json".to_owned())]);
+    assert_eq!(common_account(&rows), CostAccount::Charged, "not of all");
 
     rows[1].bracket.evidence.pop();
     assert_eq!(framework_costs(&rows)[0].edge(), None, "nothing failed");

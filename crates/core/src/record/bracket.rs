@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::build::Build;
+use super::comparison::CostAccount;
 use super::escalation::Escalation;
 use super::goals::Goals;
 use super::load_unit::LoadUnit;
@@ -169,6 +170,17 @@ pub struct CostPoint {
     pub trials: u32,
     /// Resident memory per session: mean over the same trials.
     pub rss_bytes_per_session: Option<f64>,
+}
+
+impl CostPoint {
+    /// The mean by one account. `None` if the account is not known.
+    #[must_use]
+    pub fn by(&self, account: CostAccount) -> Option<f64> {
+        match account {
+            CostAccount::Charged => Some(self.cpu_us_per_session_second),
+            CostAccount::Core => self.core_us_per_session_second,
+        }
+    }
 }
 
 /// One trial within a bracket.

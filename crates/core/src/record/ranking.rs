@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::bracket::Bracket;
 use super::build::Build;
+use super::comparison::CostAccount;
 use super::load_unit::LoadUnit;
 use crate::caveat::Caveat;
 
@@ -99,6 +100,21 @@ pub struct CostAtLoad {
     pub trials: Vec<String>,
     /// Number of trials at this load that do not count: they failed, or the measurement was invalid.
     pub left_out: u32,
+}
+
+impl CostAtLoad {
+    /// The cost by one account: mean, lowest and highest. `None` if the account is not known.
+    #[must_use]
+    pub fn by(&self, account: CostAccount) -> Option<(f64, f64, f64)> {
+        match account {
+            CostAccount::Charged => Some((self.cpu_us_per_session_second, self.low, self.high)),
+            CostAccount::Core => Some((
+                self.core_us_per_session_second?,
+                self.core_low?,
+                self.core_high?,
+            )),
+        }
+    }
 }
 
 /// A target that was not measured.

@@ -1,6 +1,7 @@
 //! Several targets in one chart: the latency of answers and the cost of a session, over the load.
 
-use plimsoll_core::record::{Bracket, Ranking, TrialSummary};
+use plimsoll_core::ranking::common_account;
+use plimsoll_core::record::{Bracket, CostAccount, CostPoint, Ranking, TrialSummary};
 
 use super::font;
 use super::frame::{
@@ -10,7 +11,7 @@ use super::frame::{
 use super::scale::Scale;
 use super::svg::Drawing;
 use crate::loads;
-use crate::words::{self, count, cpu_cost, load_axis, ranking as say};
+use crate::words::{self, count, cpu_cost_by, load_axis, ranking as say};
 
 const WIDTH_PX: u32 = super::SIZE_PX.0;
 const TOP_PX: f64 = 96.0;
@@ -33,22 +34,20 @@ struct Lines {
 }
 
 impl Lines {
-    fn of(bracket: &Bracket) -> Self {
+    fn of(bracket: &Bracket, account: CostAccount) -> Self {
         let loads = loads::of_bracket(bracket);
         let tail = |load: &loads::Load| {
             let value = load.median(TrialSummary::newest_tail_ms)?;
             Some((f64::from(load.sessions), value))
         };
-        let points = bracket.cost_curve.iter();
+        let cost = |point: &CostPoint| {
+            let cost_us = point.by(account)?;
+            Some((f64::from(point.sessions), cost_us))
+        };
         Self {
             name: words::target(&bracket.target),
             newest_tail_ms: loads.iter().filter_map(tail).collect(),
-            cost_us: points
-                .map(|point| {
-                    let load = f64::from(point.sessions);
-                    (load, point.cpu_us_per_session_second)
-                })
-                .collect(),
+            cost_us: bracket.cost_curve.iter().filter_map(cost).collect(),
             confirmed: bracket.confirmed.map(f64::from),
         }
     }
@@ -61,11 +60,9 @@ impl Lines {
 /// The chart as SVG. `None` where fewer than two targets have data.
 #[must_use]
 pub fn svg(ranking: &Ranking) -> Option<String> {
-    let lines: Vec<Lines> = ranking
-        .rows
-        .iter()
-        .map(|row| Lines::of(&row.bracket))
-        .collect();
+    let account = common_account(&ranking.rows);
+    let rows = ranking.rows.iter();
+    let lines: Vec<Lines> = rows.map(|row| Lines::of(&row.bracket, account)).collect();
     if lines.iter().filter(|of| !of.is_empty()).count() < 2 {
         return None;
     }
@@ -110,7 +107,7 @@ pub fn svg(ranking: &Ranking) -> Option<String> {
     panel(
         &mut drawing,
         plot(1),
-        &format!("{} (µs)", cpu_cost(unit)),
+        &format!("{} (µs)", cpu_cost_by(account, unit)),
         (&costs, &x),
         axis,
         &lines,

@@ -1,7 +1,8 @@
 //! The chart of a ranking: one bar per target for its load line, with the edge's interval, and next to it the cost of a
 //! session.
 
-use plimsoll_core::record::{RankedTarget, Ranking};
+use plimsoll_core::ranking::common_account;
+use plimsoll_core::record::{CostAccount, RankedTarget, Ranking};
 
 use super::font;
 use super::frame::{GREY, INK, LABEL_SIZE_PX, MARGIN_PX, TITLE_SIZE_PX, text_style};
@@ -46,20 +47,21 @@ pub fn svg(ranking: &Ranking) -> Option<String> {
     let greatest = rows.iter().filter_map(confirmed).reduce(f64::max)?;
     let greatest = rows.iter().filter_map(of_edge).fold(greatest, f64::max);
     let lines = Scale::linear(0.0, greatest.max(1.0), LINES_PX.0, LINES_PX.1);
-    let costs = rows.iter().filter_map(|row| row.at_common_load.as_ref());
-    let dearest = costs.map(|cost| cost.high).reduce(f64::max);
+    let account = common_account(&ranking.rows);
+    let dearest = rows.iter().filter_map(|row| cost_of(row, account));
+    let dearest = dearest.map(|(.., high)| high).reduce(f64::max);
     let costs = dearest.map(|dearest| Scale::linear(0.0, dearest.max(1.0), COSTS_PX.0, COSTS_PX.1));
 
     let mut drawing = Drawing::default();
     let title = format!("Load lines: {}", say::headline(ranking));
-    header(&mut drawing, ranking, &title);
+    header(&mut drawing, ranking, (&title, account));
     for (index, row) in rows.iter().enumerate() {
         #[expect(clippy::cast_precision_loss, reason = "a handful of rows")]
         let top = ROWS_TOP_PX + index as f64 * ROW_PX;
         name(&mut drawing, row, top);
         load_line(&mut drawing, row, top, &lines);
         if let Some(costs) = &costs {
-            cost(&mut drawing, row, top, costs);
+            cost(&mut drawing, row, account, top, costs);
         }
     }
     #[expect(clippy::cast_precision_loss, reason = "a handful of rows")]
@@ -83,7 +85,12 @@ pub fn svg(ranking: &Ranking) -> Option<String> {
     Some(drawing.finish(size, &title, &description.join("; ")))
 }
 
-fn header(drawing: &mut Drawing, ranking: &Ranking, title: &str) {
+/// Mean, least and greatest, µs.
+fn cost_of(row: &RankedTarget, account: CostAccount) -> Option<(f64, f64, f64)> {
+    row.at_common_load.as_ref()?.by(account)
+}
+
+fn header(drawing: &mut Drawing, ranking: &Ranking, (title, account): (&str, CostAccount)) {
     let bold = |size: f64| TextStyle {
         bold: true,
         ..text_style(size, INK, "start")
@@ -97,7 +104,12 @@ fn header(drawing: &mut Drawing, ranking: &Ranking, title: &str) {
     let text = format!("load line ({})", unit.name());
     drawing.text((LINES_PX.0, 98.0), bold(12.0), &text);
     if let Some(load) = ranking.common_load {
-        let text = format!("{} at {}", words::cpu_cost(unit), words::load(load, unit));
+        let whose = match account {
+            CostAccount::Charged => "",
+            CostAccount::Core => ", its cores",
+        };
+        let (cost, load) = (words::cpu_cost(unit), words::load(load, unit));
+        let text = format!("{cost} at {load}{whose}");
         drawing.text((COSTS_PX.0, 98.0), bold(12.0), &text);
     }
 }
@@ -137,16 +149,14 @@ fn load_line(drawing: &mut Drawing, row: &RankedTarget, top: f64, scale: &Scale)
     label(drawing, top, right, &text);
 }
 
-fn cost(drawing: &mut Drawing, row: &RankedTarget, top: f64, scale: &Scale) {
-    let Some(cost) = &row.at_common_load else {
+fn cost(drawing: &mut Drawing, row: &RankedTarget, account: CostAccount, top: f64, scale: &Scale) {
+    let Some((mean, low, high)) = cost_of(row, account) else {
         label(drawing, top, COSTS_PX.0, "not measured there");
         return;
     };
-    let end = scale.px(cost.cpu_us_per_session_second);
-    bar(drawing, top, (COSTS_PX.0, end), color(row));
-    whisker(drawing, top, (scale.px(cost.low), scale.px(cost.high)));
-    let right = scale.px(cost.high);
-    label(drawing, top, right, &us(cost.cpu_us_per_session_second));
+    bar(drawing, top, (COSTS_PX.0, scale.px(mean)), color(row));
+    whisker(drawing, top, (scale.px(low), scale.px(high)));
+    label(drawing, top, scale.px(high), &us(mean));
 }
 
 fn bar(drawing: &mut Drawing, top: f64, (left, right): (f64, f64), color: &str) {

@@ -11,11 +11,11 @@ use super::{find, target};
 fn at_common_load(cost_us: f64) -> CostAtLoad {
     CostAtLoad {
         cpu_us_per_session_second: cost_us,
-        core_us_per_session_second: None,
+        core_us_per_session_second: Some(cost_us * 1.8),
         low: cost_us * 0.97,
         high: cost_us * 1.05,
-        core_low: None,
-        core_high: None,
+        core_low: Some(cost_us * 1.7),
+        core_high: Some(cost_us * 1.9),
         rss_bytes_per_session: Some(48_200.0),
         newest_p95_ms: Some(140.0),
         newest_p99_ms: Some(170.0),

@@ -116,13 +116,15 @@ holds "a trial with an observer ends" await 240 says 'the result waits'
 pod=$(coordinator .metadata.name)
 holds "kubectl cp copies its record" kubectl cp "$pod:/results/run-2" "$state/observed"
 # Agents share the target's CPUs here, so the trial is invalid. What the observer read is in its record all the same.
-holds "the observer measured the target" python3 -c '
+holds "the observer measured the target, and the simulator said what it saw" python3 -c '
 import json, sys
 trial = json.load(open(sys.argv[1]))
 used = trial["target_resources"]
 print([caveat["id"] for caveat in trial["caveats"]], used, trial["environment"]["observer"])
 assert used["cpu_us_per_session_second"] > 0 and used["memory"]["loaded"]["rss_bytes"] > 0
 assert trial["environment"]["observer"]["lost"] is None
+print(trial["inference"])
+assert trial["inference"]["requests"] > 0
 ' "$state/observed/trial.json"
 cat "$state/output"
 log | tail -n 12

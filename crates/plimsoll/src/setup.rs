@@ -303,18 +303,19 @@ fn back_end(which: &Which, load: &LoadArgs) -> Result<BackEnd, Failure> {
         let url = redacted_url(&load.back_end);
         Err(Failure::Usage(format!("--inference {url}: {why}")))
     };
-    let Some(companions) = which.workload.companions().filter(|_| which.url.is_none()) else {
-        return match (is_simulator, &which.url) {
-            (true, _) => Ok(BackEnd::None),
-            (false, Some(_)) => {
-                refuse("a server that runs already (--url) has its own; leave the flag out")
-            }
-            (false, None) => refuse(&format!(
+    let Some(companions) = which.workload.companions() else {
+        return if is_simulator {
+            Ok(BackEnd::None)
+        } else {
+            refuse(&format!(
                 "targets of workload {} ask no server; leave the flag out",
                 which.workload.about().name
-            )),
+            ))
         };
     };
+    if is_simulator && which.url.is_some() {
+        return Ok(BackEnd::None);
+    }
     if !is_simulator {
         if !is_inference_url(&load.back_end) {
             return refuse(
@@ -356,10 +357,12 @@ mod tests {
         };
         assert!(matches!(given("--url ws://h"), Ok(BackEnd::None)));
         assert!(matches!(given("x --workload ws"), Ok(BackEnd::None)));
-        let url = given("x --inference http://h:1");
-        assert!(matches!(url, Ok(BackEnd::Url(_))), "{url:?}");
+        for line in ["x", "--url ws://h"] {
+            let url = given(&format!("{line} --inference http://h:1"));
+            assert!(matches!(url, Ok(BackEnd::Url(_))), "{url:?}");
+        }
         for (line, words) in [
-            ("--url ws://h --inference http://u:canary@h", "--url"),
+            ("--url ws://h --inference http://u:canary@h", "without user"),
             (
                 "x --workload ws --inference http://u:canary@h",
                 "workload ws",

@@ -1,9 +1,6 @@
 //! What gateways ask of their inference server, for a load on that server alone (`docs/stt/contract.md`, section 5).
 
-use std::time::Duration;
-
 use plimsoll_core::record::ServerWords;
-use plimsoll_host::http;
 use plimsoll_workload::calibrate::Sessions;
 use plimsoll_workload::{BackEndLoad, Refusal};
 use plimsoll_workload_http::check::Protocol;
@@ -11,18 +8,15 @@ use plimsoll_workload_http::h1::NumberedBody;
 use plimsoll_workload_http::posts::{Judge, Posts};
 
 use crate::InferenceTransport;
-use crate::companion::lag_quantiles;
+use crate::companion::{begin_window_at, lag_quantiles, stats_at};
 use crate::plan::{CPU_PASSES, NEWEST_P95_MS};
 use crate::reference::{Answer, compute};
-use crate::simulator::Stats;
 use crate::synthetic::FRAME_BYTES;
 
 /// A batch has a second of audio: 50 frames of 20 ms.
 const BATCH_BYTES: usize = 50 * FRAME_BYTES;
 /// The most requests at once on a connection of HTTP/2. Servers usually allow 100.
 const STREAMS: u32 = 100;
-/// How long the server may take to say what it counts.
-const SAYS_WITHIN: Duration = Duration::from_secs(5);
 /// The fewest connections of the pool. There must be one for each thread of the client.
 const CONNECTIONS_MIN: u32 = 8;
 /// The content of one answer in so many is recomputed: each costs the client as much as it costs the simulator.
@@ -73,8 +67,7 @@ impl BackEndLoad for Batches {
     }
 
     fn says(&self, url: &str) -> Option<ServerWords> {
-        let told = http::get_ok(&format!("{url}/stats"), SAYS_WITHIN).ok()?;
-        let stats: Stats = serde_json::from_str(&told).ok()?;
+        let stats = stats_at(url).ok()?;
         Some(ServerWords {
             requests: stats.requests,
             busy_share: stats.busy_share(),
@@ -85,12 +78,7 @@ impl BackEndLoad for Batches {
 
     fn begin_window(&self, url: &str) {
         // If it fails, what the server says covers more, and is still what it says.
-        let _ = http::post(
-            &format!("{url}/stats/reset"),
-            "text/plain",
-            b"",
-            SAYS_WITHIN,
-        );
+        let _ = begin_window_at(url);
     }
 }
 

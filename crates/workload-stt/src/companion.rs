@@ -1,12 +1,13 @@
 //! The inference simulator as the companion of a trial.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use plimsoll_core::bottleneck::Bottleneck;
 use plimsoll_core::caveat::CompanionTerms;
 use plimsoll_core::latency::LagQuantiles;
 use plimsoll_core::record::CompanionWindow;
-use plimsoll_host::Result;
+use plimsoll_host::{Result, http};
 use plimsoll_workload::Manifest;
 use plimsoll_workload::companion::{Companion, CompanionSeen, Companions, Deployed, Start};
 
@@ -18,11 +19,15 @@ use crate::synthetic::FRAME_BYTES;
 /// session sends one each second.
 const CPU_US_PER_BATCH: f64 = 80.0;
 
+/// How long a simulator elsewhere may take to say what it counts.
+const SAYS_WITHIN: Duration = Duration::from_secs(5);
+
 /// The stages of an error are those of section 7 of the contract in which a gateway waits for its back end.
 const TERMS: CompanionTerms = CompanionTerms {
     id: "inference",
     name: "the inference simulator",
-    elsewhere: "run the simulator elsewhere (--inference URL)",
+    more_cores: "give the client more cores (--client-cpus) or run the simulator elsewhere (--inference URL)",
+    log: "the result folder's logs/",
     more_places: "raise MODEL_MAX_CONCURRENT",
     frame_bytes: Some(FRAME_BYTES as u64),
     error_stages: &["inference_request", "inference_response_parse"],
@@ -57,6 +62,11 @@ impl Companions for InferenceSimulator {
         Ok(Box::new(simulator))
     }
 
+    fn at(&self, url: &str) -> Option<Box<dyn Companion>> {
+        let running = Running::at(url)?;
+        Some(Box::new(running))
+    }
+
     fn told(&self, url: &str) -> Vec<(String, String)> {
         vec![("INFERENCE_URL".to_owned(), url.to_owned())]
     }
@@ -65,6 +75,7 @@ impl Companions for InferenceSimulator {
         Deployed {
             program: BINARY_NAME,
             settings: settings(USUAL_SEED),
+            asked: true,
         }
     }
 
@@ -89,8 +100,8 @@ fn settings(seed: u64) -> Vec<(String, String)> {
 }
 
 impl Companion for Simulator {
-    fn pid(&self) -> i32 {
-        self.pid()
+    fn pid(&self) -> Option<i32> {
+        Some(self.pid())
     }
 
     fn url(&self) -> &str {
@@ -107,6 +118,107 @@ impl Companion for Simulator {
 
     fn stop(self: Box<Self>) -> Result<()> {
         Simulator::stop(*self).map(drop)
+    }
+}
+
+/// Simulators that run already behind one name, such as those of a cluster. Only what they say of themselves is known.
+struct Running {
+    url: String,
+    /// One URL for each of them.
+    each: Vec<String>,
+    /// Bytes of audio that they had got before the trial.
+    bytes_before: u64,
+}
+
+impl Running {
+    fn at(url: &str) -> Option<Self> {
+        let addresses = http::each_address(url).ok()?;
+        let answer = |url: &String| stats_at(url).is_ok();
+        let mut each: Vec<String> = addresses.into_iter().filter(answer).collect();
+        // One that listens at both kinds of addresses is still one.
+        let is_of_ipv6 = |url: &String| url.starts_with("http://[");
+        if !each.iter().all(is_of_ipv6) {
+            each.retain(|url| !is_of_ipv6(url));
+        }
+        let mut running = Self {
+            url: url.to_owned(),
+            each,
+            bytes_before: 0,
+        };
+        running.bytes_before = running.stats().ok()?.request_bytes_in_all;
+        (!running.each.is_empty()).then_some(running)
+    }
+
+    fn stats(&self) -> Result<Stats> {
+        let each = self.each.iter().map(|url| stats_at(url));
+        let each: Vec<Stats> = each.collect::<Result<_>>()?;
+        Ok(together(&each))
+    }
+}
+
+impl Companion for Running {
+    fn pid(&self) -> Option<i32> {
+        None
+    }
+
+    fn url(&self) -> &str {
+        &self.url
+    }
+
+    fn begin_window(&self) -> Result<()> {
+        self.each.iter().try_for_each(|url| begin_window_at(url))
+    }
+
+    fn seen(&self) -> Result<CompanionSeen> {
+        let seen = seen(&self.stats()?);
+        Ok(CompanionSeen {
+            request_bytes_in_all: seen.request_bytes_in_all.saturating_sub(self.bytes_before),
+            ..seen
+        })
+    }
+
+    fn stop(self: Box<Self>) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// What a simulator says at this URL.
+pub(crate) fn stats_at(url: &str) -> Result<Stats> {
+    let url = format!("{url}/stats");
+    let body = http::get_ok(&url, SAYS_WITHIN)?;
+    serde_json::from_str(&body)
+        .map_err(|error| http::failed("GET", &url, &format!("not the expected JSON: {error}")))
+}
+
+/// Begins a new window of what it says.
+pub(crate) fn begin_window_at(url: &str) -> Result<()> {
+    let url = format!("{url}/stats/reset");
+    http::post(&url, "text/plain", b"", SAYS_WITHIN).map(drop)
+}
+
+/// What several simulators say: sums of what they counted, and the worst of their times.
+fn together(each: &[Stats]) -> Stats {
+    let sum = |of: fn(&Stats) -> u64| each.iter().map(of).sum();
+    let worst = |of: fn(&Stats) -> Quantiles| {
+        let greatest = |part: fn(&Quantiles) -> u64| {
+            let parts = each.iter().map(|stats| part(&of(stats)));
+            parts.max().unwrap_or_default()
+        };
+        Quantiles {
+            p50_us: greatest(|of| of.p50_us),
+            p99_us: greatest(|of| of.p99_us),
+            max_us: greatest(|of| of.max_us),
+        }
+    };
+    Stats {
+        requests: sum(|of| of.requests),
+        request_bytes: sum(|of| of.request_bytes),
+        request_bytes_in_all: sum(|of| of.request_bytes_in_all),
+        busy_us: sum(|of| of.busy_us),
+        window_us: sum(|of| of.window_us),
+        queue_wait: worst(|of| of.queue_wait),
+        answer_lateness: worst(|of| of.answer_lateness),
+        ..Stats::default()
     }
 }
 
@@ -183,6 +295,47 @@ mod tests {
         let (id, text) = told(&Doubt::CompanionGone);
         assert_eq!(id, "inference-gone");
         assert!(text.starts_with("the inference simulator exited or stopped answering"));
+    }
+
+    #[test]
+    fn several_simulators_are_told_as_one_by_the_worst_of_them() {
+        let late = |p99_us, max_us| Quantiles {
+            p50_us: 1,
+            p99_us,
+            max_us,
+        };
+        let one = Stats {
+            requests: 10,
+            request_bytes: 100,
+            request_bytes_in_all: 1_000,
+            busy_us: 30,
+            window_us: 100,
+            queue_wait: late(5, 90),
+            answer_lateness: late(7, 8),
+            ..Stats::default()
+        };
+        let other = Stats {
+            busy_us: 10,
+            queue_wait: late(20, 30),
+            ..one.clone()
+        };
+        let seen = seen(&together(&[one, other]));
+        assert_eq!(seen.request_bytes_in_all, 2_000);
+        assert_eq!((seen.window.requests, seen.window.busy_share), (20, 0.2));
+        let quantiles = |of: &LagQuantiles| (of.p50_us, of.p99_us, of.max_us);
+        let expected = (Some(1.0), Some(20.0), Some(90.0));
+        assert_eq!(quantiles(&seen.window.queue_wait), expected);
+    }
+
+    #[test]
+    fn where_nothing_answers_there_is_no_simulator() {
+        for url in [
+            "http://127.0.0.1:9",
+            "ws://127.0.0.1:9",
+            "http://no-such-name.invalid:1",
+        ] {
+            assert!(InferenceSimulator.at(url).is_none(), "{url}");
+        }
     }
 
     #[test]

@@ -26,7 +26,8 @@ const ABOUT: About = About {
 const TERMS: CompanionTerms = CompanionTerms {
     id: "providers",
     name: "the mock providers",
-    elsewhere: "use fewer callers",
+    more_cores: "give the client more cores (--client-cpus) or use fewer callers",
+    log: "the result folder's logs/",
     more_places: "use fewer callers",
     frame_bytes: None,
     error_stages: &[
@@ -76,6 +77,7 @@ impl Companions for Mocks {
         Deployed {
             program: ABOUT.name,
             settings: Vec::new(),
+            asked: false,
         }
     }
 
@@ -91,8 +93,8 @@ struct RunningMocks {
 }
 
 impl Companion for RunningMocks {
-    fn pid(&self) -> i32 {
-        self.program.pid()
+    fn pid(&self) -> Option<i32> {
+        Some(self.program.pid())
     }
 
     fn url(&self) -> &str {

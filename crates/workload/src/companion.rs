@@ -35,6 +35,12 @@ pub trait Companions: Sync {
     /// It does not start. The error shows the end of its log.
     fn start(&self, program: &Path, how: &Start<'_>) -> Result<Box<dyn Companion>>;
 
+    /// Those that run already at this URL, where targets ask them; `None` if nothing there is such a program, or if it
+    /// cannot be asked.
+    fn at(&self, _url: &str) -> Option<Box<dyn Companion>> {
+        None
+    }
+
     /// What a target is told, so that it asks at this URL.
     fn told(&self, url: &str) -> Vec<(String, String)>;
 
@@ -51,13 +57,15 @@ pub trait Companions: Sync {
     fn cpu_us_per_session_second(&self) -> f64;
 }
 
-/// A companion that Plimsoll does not start itself.
+/// A companion where Plimsoll does not start it itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Deployed {
     /// The name of its program. It listens at `BIND` and `PORT`, and answers `GET /health`.
     pub program: &'static str,
     /// Its other settings: environment variables.
     pub settings: Vec<(String, String)>,
+    /// Whether [`Companions::at`] finds it.
+    pub asked: bool,
 }
 
 /// How a companion is started.
@@ -77,10 +85,10 @@ pub struct Start<'a> {
     pub stop: &'a Stop,
 }
 
-/// A companion that runs. Dropping it kills it.
+/// A companion that runs. Dropping it kills what was started for the trial.
 pub trait Companion: Send + Sync {
-    /// Its process.
-    fn pid(&self) -> i32;
+    /// Its process, if it was started for the trial.
+    fn pid(&self) -> Option<i32>;
 
     /// Where targets reach it.
     fn url(&self) -> &str;
@@ -117,6 +125,6 @@ pub trait Companion: Send + Sync {
 pub struct CompanionSeen {
     /// Its own statistics of the window. The resources of its process are sampled elsewhere.
     pub window: CompanionWindow,
-    /// Bytes that targets sent to it since it started, regardless of the window.
+    /// Bytes that targets sent to it in the whole trial, regardless of the window.
     pub request_bytes_in_all: u64,
 }

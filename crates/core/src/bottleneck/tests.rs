@@ -69,7 +69,8 @@ fn failed_with(change: impl FnOnce(&mut TargetResources)) -> Trial {
 const MODEL: CompanionTerms = CompanionTerms {
     id: "model",
     name: "the model",
-    elsewhere: "run the model elsewhere",
+    more_cores: "give the client more cores (--client-cpus) or run the model elsewhere",
+    log: "the result folder's logs/",
     more_places: "raise MODEL_PLACES",
     frame_bytes: None,
     error_stages: &["model_request", "model_answer"],

@@ -23,8 +23,10 @@ pub struct CompanionTerms {
     pub id: &'static str,
     /// What it is called: `the model`.
     pub name: &'static str,
-    /// How it gets cores of its own: `run the model elsewhere (--model URL)`.
-    pub elsewhere: &'static str,
+    /// How it gets more of the CPUs: `give the client more cores (--client-cpus)`.
+    pub more_cores: &'static str,
+    /// Where its log is: `the result folder's logs/`.
+    pub log: &'static str,
     /// How it takes more requests at once: `raise MODEL_PLACES`.
     pub more_places: &'static str,
     /// Bytes that a frame of the load adds to the requests that it gets; `None` if these do not follow from the frames.
@@ -35,12 +37,25 @@ pub struct CompanionTerms {
     pub bottleneck: Bottleneck,
 }
 
+impl CompanionTerms {
+    /// The same for one that runs elsewhere, and not on the client's cores.
+    #[must_use]
+    pub const fn elsewhere(self) -> Self {
+        Self {
+            more_cores: "give it more cores, or run more of them",
+            log: "the place where it runs",
+            ..self
+        }
+    }
+}
+
 impl Default for CompanionTerms {
     fn default() -> Self {
         Self {
             id: "companion",
             name: "the program beside the target",
-            elsewhere: "run it elsewhere",
+            more_cores: "give the client more cores (--client-cpus)",
+            log: "the result folder's logs/",
             more_places: "let it take more requests at once",
             frame_bytes: None,
             error_stages: &[],

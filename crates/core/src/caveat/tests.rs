@@ -52,7 +52,8 @@ const TERMS: Terms = Terms {
     companion: CompanionTerms {
         id: "inference",
         name: "the model",
-        elsewhere: "run the model elsewhere",
+        more_cores: "give the client more cores (--client-cpus) or run the model elsewhere",
+        log: "the result folder's logs/",
         more_places: "raise MODEL_PLACES",
         frame_bytes: Some(640),
         error_stages: &[],

@@ -52,12 +52,12 @@ pub(super) fn of(doubt: &Doubt, terms: &Terms) -> String {
             lateness_p99_ms,
             limit_ms,
         } => format!(
-            "{} itself answered late: p99 {lateness_p99_ms:.1} ms, allowed {limit_ms:.1} ms; give the client more cores (--client-cpus) or {}",
-            companion.name, companion.elsewhere
+            "{} itself answered late: p99 {lateness_p99_ms:.1} ms, allowed {limit_ms:.1} ms; {}",
+            companion.name, companion.more_cores
         ),
         Doubt::CompanionGone => format!(
-            "{} exited or stopped answering during the trial; read its log in the result folder's logs/ and run the trial again",
-            companion.name
+            "{} exited or stopped answering during the trial; read its log in {} and run the trial again",
+            companion.name, companion.log
         ),
         Doubt::CompanionQueued {
             wait_p99_ms,

@@ -1,11 +1,11 @@
 //! What the target asks, where it asks something: a program of ours that stands for its back end.
 
 use super::pod::{Pod, bare, of_command, variable};
-use super::{labels, metadata};
+use super::{headless, labels, metadata};
 use crate::node::{Item, Node, Object, fields, list, map, text};
 use crate::settings::{
     COMPANION_CPU, COMPANION_ENVIRONMENT, COMPANION_MEMORY, COMPANION_PORT_TEXT, COMPANION_PROGRAM,
-    COMPANION_REPLICAS, HAS_COMPANION,
+    COMPANION_REPLICAS, HAS_COMPANION, NAME, RUN,
 };
 
 const NAMED: &str = "companion";
@@ -26,6 +26,37 @@ pub(super) fn service() -> Object {
         when: Some(HAS_COMPANION),
         node,
     }
+}
+
+const EACH: &str = "companion-each";
+
+/// The name that leads to each of them, for the coordinator asks all of them what they saw.
+pub(super) fn each() -> Object {
+    let ports = list![map! { "name" => "http", "port" => bare(COMPANION_PORT_TEXT) }];
+    Object {
+        file: "companion-each-service",
+        when: Some(HAS_COMPANION),
+        node: headless(EACH, NAMED, Vec::new(), ports),
+    }
+}
+
+/// Host and port of [`each`].
+pub(super) fn each_at() -> Node {
+    text!(NAME, "-", EACH, "-", RUN, ":", COMPANION_PORT_TEXT)
+}
+
+/// The URL of [`each`].
+pub(super) fn each_url() -> Node {
+    text!(
+        "http://",
+        NAME,
+        "-",
+        EACH,
+        "-",
+        RUN,
+        ":",
+        COMPANION_PORT_TEXT
+    )
 }
 
 pub(super) fn deployment() -> Object {

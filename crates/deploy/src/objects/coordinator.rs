@@ -1,19 +1,20 @@
 //! The coordinator: a Job that measures, and the name by which agents find it. Its exit code is the verdict, so it runs
 //! once.
 
-use super::headless;
 use super::pod::{Pod, TOKEN_FILE, empty, mount, of_command, token_mount, token_volume};
+use super::{companion, headless};
 use crate::node::{Item, Node, Object, fields, list, map, text};
 use crate::settings::{
-    AGENTS, ARGUMENTS, CLAIM, COORDINATOR_CPU, COORDINATOR_MEMORY, COORDINATOR_PORT, HAS_CLAIM,
-    HAS_SESSIONS, IS_TARGET, IS_URL, KEEP_S, NAME, NO_CLAIM, NO_SESSIONS, OBSERVED, RUN, SCHEME,
-    SESSIONS, TARGET_PORT, URL, WORKLOAD,
+    AGENTS, ARGUMENTS, ASKS_COMPANION, CLAIM, COORDINATOR_CPU, COORDINATOR_MEMORY,
+    COORDINATOR_PORT, HAS_CLAIM, HAS_COMPANION, HAS_SESSIONS, IS_TARGET, IS_URL, KEEP_S, NAME,
+    NO_CLAIM, NO_SESSIONS, OBSERVED, RUN, SCHEME, SESSIONS, TARGET_PORT, URL, WORKLOAD,
 };
 
 const NAMED: &str = "coordinator";
 
 pub(super) fn service() -> Object {
     let node = headless(
+        NAMED,
         NAMED,
         // Agents may come as soon as the pod has an address.
         fields! { "publishNotReadyAddresses" => true },
@@ -79,6 +80,10 @@ fn arguments() -> Vec<Item> {
             one(text!(NAME, "-target-", RUN, ":", TARGET_PORT)),
         ],
     ));
+    items.push(Item::When(
+        HAS_COMPANION,
+        vec![one("--await".into()), one(companion::each_at())],
+    ));
     items.push(one("--".into()));
     items.push(Item::When(NO_SESSIONS, vec![one("find".into())]));
     items.push(Item::When(
@@ -93,6 +98,10 @@ fn arguments() -> Vec<Item> {
     let observed = Item::When(OBSERVED, vec![one("--observer".into())]);
     items.push(Item::When(IS_TARGET, vec![one(url), observed]));
     items.push(Item::When(IS_URL, vec![one(URL.into())]));
+    items.push(Item::When(
+        ASKS_COMPANION,
+        vec![one("--inference".into()), one(companion::each_url())],
+    ));
     items.push(one("--workload".into()));
     items.push(one(WORKLOAD.into()));
     items.push(one("--agents".into()));

@@ -16,6 +16,7 @@ pub(crate) fn all() -> Vec<Object> {
     vec![
         token::secret(),
         companion::service(),
+        companion::each(),
         companion::deployment(),
         target::service(),
         target::deployment(),
@@ -28,13 +29,18 @@ pub(crate) fn all() -> Vec<Object> {
 /// What an object is a part of.
 const COMPONENT: &str = "app.kubernetes.io/component";
 
-/// The name of the object of this component in this run.
-fn name_of(component: &'static str) -> Node {
-    text!(NAME, "-", component, "-", RUN)
+/// The name of an object in this run.
+fn name_of(name: &'static str) -> Node {
+    text!(NAME, "-", name, "-", RUN)
 }
 
 fn metadata(component: &'static str) -> Node {
-    let mut entries = fields! { "name" => name_of(component) };
+    named(component, component)
+}
+
+/// The metadata of an object that is not the only one of its kind for this component.
+fn named(name: &'static str, component: &'static str) -> Node {
+    let mut entries = fields! { "name" => name_of(name) };
     let namespace = fields! { "namespace" => NAMESPACE };
     entries.push(Entry::When(HAS_NAMESPACE, namespace));
     entries.push(Entry::Field("labels".to_owned(), labels(component)));
@@ -72,14 +78,19 @@ fn job(component: &'static str, mut more: Vec<Entry>, pod: Pod) -> Object {
 
 /// A Service whose name leads to the pods themselves. What goes through an address of its own, a node translates: that
 /// would be a part of what is measured.
-fn headless(component: &'static str, mut more: Vec<Entry>, ports: Node) -> Node {
+fn headless(
+    name: &'static str,
+    component: &'static str,
+    mut more: Vec<Entry>,
+    ports: Node,
+) -> Node {
     let mut spec = fields! { "clusterIP" => "None" };
     spec.append(&mut more);
     spec.extend(fields! { "selector" => labels(component), "ports" => ports });
     map! {
         "apiVersion" => "v1",
         "kind" => "Service",
-        "metadata" => metadata(component),
+        "metadata" => named(name, component),
         "spec" => Node::Map(spec),
     }
 }

@@ -21,6 +21,7 @@ pub(super) fn service() -> Object {
         when: Some(IS_TARGET),
         node: headless(
             NAMED,
+            NAMED,
             Vec::new(),
             list![map! { "name" => "load", "port" => bare(TARGET_PORT) }],
         ),

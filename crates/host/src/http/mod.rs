@@ -1,7 +1,9 @@
-//! One HTTP/1.1 request on the loopback, with a timeout, and the Prometheus text format.
+//! One HTTP/1.1 request to a program of ours or a target, with a timeout, and the Prometheus text format.
 
 mod prometheus;
 
+use std::collections::BTreeSet;
+use std::net::{SocketAddr, ToSocketAddrs};
 use std::time::Duration;
 
 pub use prometheus::{Metrics, Series};
@@ -87,6 +89,28 @@ pub fn get_ok(url: &str, timeout: Duration) -> Result<String> {
     }
 }
 
+/// This URL for each address of its name, in order: behind one name there may be several servers.
+///
+/// # Errors
+/// It is no `http://` URL, or its name has no address.
+pub fn each_address(url: &str) -> Result<Vec<String>> {
+    let refused = |text: &str| failed("GET", url, text);
+    let rest = url.strip_prefix("http://");
+    let rest = rest.ok_or_else(|| refused("it does not begin with http://"))?;
+    let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+    let found = authority
+        .to_socket_addrs()
+        .or_else(|_| format!("{authority}:80").to_socket_addrs());
+    let addresses: BTreeSet<SocketAddr> = found
+        .map_err(|error| refused(&error.to_string()))?
+        .collect();
+    let path = path.trim_end_matches('/');
+    let each = addresses
+        .iter()
+        .map(|address| format!("http://{address}{path}"));
+    Ok(each.collect())
+}
+
 /// A new agent for each request, and so a new connection. A target that is stopped between two requests must not leave
 /// a dead one.
 fn agent(timeout: Duration) -> ureq::Agent {
@@ -94,7 +118,7 @@ fn agent(timeout: Duration) -> ureq::Agent {
         .timeout_global(Some(timeout))
         .http_status_as_error(false)
         .max_redirects(0)
-        // We talk only to servers on this machine. A proxy in the user's environment is not meant for them.
+        // We talk only to programs of ours and to targets. A proxy in the user's environment is not meant for them.
         .proxy(None)
         .build()
         .into()
@@ -170,6 +194,20 @@ mod tests {
             (head, String::from_utf8(body).expect("text"))
         };
         (url, std::thread::spawn(serve))
+    }
+
+    #[test]
+    fn a_url_is_told_for_each_address() {
+        let each = |url: &str| each_address(url).map_err(|error| error.to_string());
+        let one = |url: &str| Ok(vec![url.to_owned()]);
+        assert_eq!(each("http://127.0.0.1:9000/"), one("http://127.0.0.1:9000"));
+        assert_eq!(
+            each("http://127.0.0.1/in/it"),
+            one("http://127.0.0.1:80/in/it")
+        );
+        assert_eq!(each("http://[::1]:9000"), one("http://[::1]:9000"));
+        assert!(each("https://127.0.0.1").unwrap_err().contains("http://"));
+        assert!(each("http://no-such-name.invalid:1").is_err());
     }
 
     #[test]

@@ -110,7 +110,11 @@ impl Conditions {
     /// What the workload calls the program beside the target.
     pub(crate) fn companion_terms(&self) -> CompanionTerms {
         let companions = self.plan.workload().companions();
-        companions.map_or_else(CompanionTerms::default, |companions| *companions.terms())
+        let terms = companions.map_or_else(CompanionTerms::default, |of| *of.terms());
+        match self.back_end {
+            BackEnd::Url(_) => terms.elsewhere(),
+            BackEnd::Companion(_) | BackEnd::None => terms,
+        }
     }
 
     /// Where sessions at this URL go, before the plan adds what the target wants to see.
@@ -160,8 +164,8 @@ pub enum NetworkPlan {
 pub enum BackEnd {
     /// It is the workload's companion, started for each trial by running this program.
     Companion(PathBuf),
-    /// It is a server that the user runs.
+    /// It runs already: a server of the user's, or the workload's companion.
     Url(String),
-    /// Nowhere: the workload has no back end, or we did not start the target.
+    /// Nowhere that we know: the workload has no back end, or we did not start the target.
     None,
 }

@@ -21,7 +21,7 @@ use super::place::{Place, Ports};
 use super::started::Started;
 use super::storage::probed;
 use super::subject::{Subject, TargetUrl};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::fleet::observer::Observer;
 use crate::manifest::Manifest;
 
@@ -59,7 +59,7 @@ impl Staged {
     /// Starts companion and target and waits until they are ready.
     pub(super) fn set(conditions: &Conditions, subject: &Subject, stop: &Stop) -> Result<Self> {
         let network = network(conditions, subject)?;
-        let companion = companion(conditions, network.as_ref(), stop)?;
+        let companion = companion(conditions, subject, network.as_ref(), stop)?;
         let back_end = match (&conditions.back_end, &companion) {
             (BackEnd::Url(url), _) => Some(url.as_str()),
             (_, Some(companion)) => Some(companion.url()),
@@ -142,10 +142,8 @@ impl Staged {
         epoch: Instant,
     ) -> Result<Monitor> {
         let target = self.source.clone().map(|source| (TARGET, source));
-        let companion = self
-            .companion
-            .as_ref()
-            .map(|companion| (COMPANION, Source::Process(companion.pid())));
+        let companion = self.companion.as_ref().and_then(|of| of.pid());
+        let companion = companion.map(|pid| (COMPANION, Source::Process(pid)));
         let samplers = target
             .into_iter()
             .chain(companion)
@@ -293,15 +291,30 @@ impl Staged {
     }
 }
 
-/// What runs beside the target, started and ready, if anything does.
+/// What runs beside the target, ready, if anything does. It is started, or runs already.
 fn companion(
     conditions: &Conditions,
+    subject: &Subject,
     network: Option<&OwnNetwork>,
     stop: &Stop,
 ) -> Result<Option<Box<dyn Companion>>> {
-    let companions = conditions.plan.workload().companions();
-    let (BackEnd::Companion(program), Some(companions)) = (&conditions.back_end, companions) else {
+    let Some(companions) = conditions.plan.workload().companions() else {
         return Ok(None);
+    };
+    let program = match (&conditions.back_end, subject) {
+        (BackEnd::None, _) => return Ok(None),
+        (BackEnd::Companion(program), _) => program,
+        (BackEnd::Url(url), Subject::Started(_)) => return Ok(companions.at(url)),
+        // A target that runs already does not need the URL, so it was given to be asked.
+        (BackEnd::Url(url), Subject::Running { .. }) => {
+            let none = || {
+                let name = companions.terms().name;
+                Error::Usage(format!(
+                    "--inference {url}: {name} does not answer there; with --url the flag names one that the server asks, else leave it out"
+                ))
+            };
+            return companions.at(url).ok_or_else(none).map(Some);
+        }
     };
     let address = network.map(OwnNetwork::client_address);
     let how = Start {
@@ -313,7 +326,9 @@ fn companion(
         stop,
     };
     let companion = companions.start(program, &how)?;
-    plimsoll_engine::prefer_process(companion.pid());
+    if let Some(pid) = companion.pid() {
+        plimsoll_engine::prefer_process(pid);
+    }
     Ok(Some(companion))
 }
 

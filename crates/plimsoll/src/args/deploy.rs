@@ -73,9 +73,9 @@ pub(crate) struct RenderArgs {
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct PodArgs {
-    /// Wait until something accepts connections here
+    /// Wait until something accepts connections here. Repeatable
     #[arg(long = "await", value_name = "HOST:PORT")]
-    pub(crate) awaited: Option<String>,
+    pub(crate) awaited: Vec<String>,
     /// How long to keep the pod after the measurement, in seconds, unless the result is copied before
     #[arg(long, value_name = "SECONDS", default_value_t = 0)]
     pub(crate) keep: u64,

@@ -134,7 +134,8 @@ pub(crate) struct LoadArgs {
     /// trials
     #[arg(long, value_name = "FILE")]
     pub(crate) slo: Vec<PathBuf>,
-    /// Where targets ask for what they answer: `sim` (the workload's own simulator) or the URL of your server
+    /// Where targets ask for what they answer: `sim` (the workload's own simulator) or the URL of your server. With --url: a
+    /// simulator that the server asks already, so that its queue and its lateness are seen
     #[arg(long = "inference", value_name = "sim|URL", default_value = "sim")]
     pub(crate) back_end: String,
     /// Add a header to the upgrade request, "Name: value". Repeatable. Others can read it in the process list

@@ -17,6 +17,7 @@ use plimsoll_workload_ws::Ws;
 use serde_json::Value;
 
 use crate::support::records::expect_valid;
+use crate::support::simulator::Simulator;
 use crate::support::{Plimsoll, shared_turn};
 use plimsoll_testing::measures;
 
@@ -96,6 +97,33 @@ fn every_workload_of_the_command_is_here_and_has_its_flags() {
             assert!(help.stdout.contains(&flag), "{}: {flag}", about.name);
         }
     }
+}
+
+#[test]
+#[measures]
+fn a_simulator_that_a_server_asks_already_says_what_it_saw() {
+    let (url, simulator) = (server_of(usual_work(&Stt)), Simulator::with(&[]));
+    let trial = |inference: &str| {
+        let line = format!(
+            "run --url {url} --inference {inference} --sessions 20 --ramp 0.2 --warm-up 1 --measured 2 --grace 6"
+        );
+        let _turn = shared_turn();
+        Plimsoll::measuring(line.split(' ')).run()
+    };
+    // This server answers by itself, and the simulator says so.
+    let ended = trial(&simulator.url);
+    ended.expect_code(3);
+    let record = ended.json_of("trial-001.json");
+    expect_valid(&record, "trial.json");
+    assert_eq!(record["inference"]["requests"], 0);
+    let caveats = record["caveats"].as_array().expect("a list");
+    let told = caveats.iter().any(|of| of["id"] == "back-end-bypassed");
+    assert!(told, "{caveats:?}");
+
+    let refused = trial("http://127.0.0.1:9");
+    refused.expect_code(2);
+    let told = "--inference http://127.0.0.1:9: the inference simulator does not answer there";
+    assert!(refused.stderr.contains(told), "{}", refused.stderr);
 }
 
 #[test]

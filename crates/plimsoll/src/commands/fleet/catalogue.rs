@@ -136,5 +136,6 @@ fn companion(
         program: deployed.program.to_owned(),
         settings: deployed.settings.into_iter().collect(),
         url_variable: variable.clone(),
+        asked: deployed.asked,
     }))
 }

@@ -33,10 +33,8 @@ pub(super) fn run(args: &PodArgs, stop: &Stop, obey: Obey) -> Result<ExitCode, F
     let copied = out.parent().unwrap_or(Path::new(".")).join(COPIED);
     // It may be there from an earlier run on the same volume.
     let _ = std::fs::remove_file(&copied);
-    if let Some(awaited) = &args.awaited
-        && !accepts(awaited, stop)
-    {
-        note!("plimsoll: nothing accepts connections at {awaited}");
+    if let Some(missing) = args.awaited.iter().find(|awaited| !accepts(awaited, stop)) {
+        note!("plimsoll: nothing accepts connections at {missing}");
         return Ok(ExitCode::from(3));
     }
     let code = match obey(&measurement, stop) {

@@ -96,7 +96,14 @@ fn the_table_lists_newest_first_and_filters() {
     fs::create_dir_all(place.results().join("odd")).expect("mkdir");
     fs::write(place.results().join("odd/bracket.json"), "{").expect("written");
     let table = place.history("");
-    table.expect(0, &["750 sessions", "825 (789 to 858, 95 %)", "rust-axum"]);
+    table.expect(
+        0,
+        &[
+            "1,400 sessions",
+            "1,603 (1,506 to 1,702, 95 %)",
+            "rust-axum-plain",
+        ],
+    );
     let at = |word: &str| {
         table
             .stdout
@@ -114,10 +121,11 @@ fn the_table_lists_newest_first_and_filters() {
         .map(|result| result["folder"].as_str().expect("a name"))
         .collect();
     assert_eq!(folders, ["deep/er/new", "half"]);
-    assert_eq!(json["results"][0]["load_line"], 750);
+    assert_eq!(json["results"][0]["load_line"], 1400);
     assert_eq!(json["broken"][0]["folder"], "odd");
-    let half = place
-        .history("--vcpu 0.5 --kind find --target rust-axum --workload stt --since 2026-12-02");
+    let half = place.history(
+        "--vcpu 0.5 --kind find --target rust-axum-plain --workload stt --since 2026-12-02",
+    );
     let half = half.expect(0, &["half"]);
     assert!(!half.stdout.contains("deep"), "{}", half.stdout);
     place.history("--target nobody").expect(0, &["no result"]);
@@ -135,9 +143,9 @@ fn a_trend_is_in_groups_of_like_conditions() {
             on_day(3)(record);
             halved(record);
         });
-    let text = place.history("--trend rust-axum");
-    text.expect(0, &["0.25 vCPU", "0.5 vCPU", "375", "●", "├"]);
-    let json = place.history("--trend rust-axum --json").json();
+    let text = place.history("--trend rust-axum-plain");
+    text.expect(0, &["1 vCPU", "0.5 vCPU", "700", "●", "├"]);
+    let json = place.history("--trend rust-axum-plain --json").json();
     let groups = json["groups"].as_array().expect("a list");
     assert_eq!(groups.len(), 2);
     let lines: Vec<_> = groups[0]["points"]
@@ -146,7 +154,7 @@ fn a_trend_is_in_groups_of_like_conditions() {
         .iter()
         .map(|point| point["load_line"].as_u64())
         .collect();
-    assert_eq!(lines, [Some(750), Some(375)]);
+    assert_eq!(lines, [Some(1400), Some(700)]);
     place
         .history("--trend nobody")
         .expect(0, &["no load line of nobody"]);
@@ -182,7 +190,7 @@ fn the_newest_is_judged_against_the_last_the_best_or_a_folder() {
         let named = place.history(&line);
         named.expect(1, &[]);
         let judged = &named.json()[0];
-        assert_eq!(judged["target"], "rust-axum");
+        assert_eq!(judged["target"], "rust-axum-plain");
         assert_eq!(judged["comparison"]["conclusion"], "worse");
         assert_eq!(judged["cannot_tell"], Value::Null);
     }
@@ -200,10 +208,10 @@ fn what_cannot_be_told_is_3_and_says_why() {
         });
     // The conditions differ: the output names them.
     let unlike = place.history("--against first --fail-if worse");
-    unlike.expect(3, &["no conclusion", "vCPU (0.25 against 0.5)"]);
+    unlike.expect(3, &["no conclusion", "vCPU (1 against 0.5)"]);
     // No earlier result has the same conditions.
     let none = place.history("--against last --fail-if worse");
-    none.expect(3, &["no conclusion", "no search of rust-axum before"]);
+    none.expect(3, &["no conclusion", "no search of rust-axum-plain before"]);
     let newest = place.history("--against half --fail-if worse");
     newest.expect(3, &["is newer than results/half"]);
     let empty = Place::new();
@@ -253,8 +261,8 @@ fn an_index_that_is_no_use_names_the_remedy_and_the_remedy_helps() {
     place
         .history("")
         .expect_refused(&["history.sqlite", "`plimsoll history --rebuild`"]);
-    place.history("--rebuild").expect(0, &["750 sessions"]);
-    place.history("").expect(0, &["750 sessions"]);
+    place.history("--rebuild").expect(0, &["1,400 sessions"]);
+    place.history("").expect(0, &["1,400 sessions"]);
     assert!(only_the_index_is_new(&place.results()));
 }
 

@@ -33,9 +33,9 @@ fn a_folder_is_packed_and_shown_again() {
     let place = place.path();
     past_results::copy(&place.join("one"), |_| {});
     let loose = plimsoll(place, "report one --out loose --json");
-    says(&loose, 0, "\"confirmed\": 750");
+    says(&loose, 0, "\"confirmed\": 1400");
     let text = plimsoll(place, "report one --out loose");
-    says(&text, 0, "rust-axum carries 750 sessions");
+    says(&text, 0, "rust-axum-plain carries 1,400 sessions");
 
     says(
         &plimsoll(place, "report one --pack"),
@@ -102,7 +102,7 @@ fn packed_folders_are_compared_and_known_to_the_history() {
     let after = plimsoll(place, "compare results/before results/after --out packed");
     assert_eq!(before.status.code(), after.status.code());
     says(&after, 0, "worse");
-    says(&plimsoll(place, "history"), 0, "375");
+    says(&plimsoll(place, "history"), 0, "700");
     let resumed = plimsoll(place, "find --resume results/before");
     says(&resumed, 2, "tar -xzf records.tar.gz");
 }

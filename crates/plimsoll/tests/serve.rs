@@ -154,10 +154,10 @@ fn a_command_at_work_is_followed_to_its_end_and_ctrl_c_ends_it_at_once() {
     let mut serving = Serving::start(&["--listen", "127.0.0.1:0"]);
     let page = serving.get("/", "");
     assert!(page.starts_with("HTTP/1.1 200"), "{page}");
-    assert!(page.contains("750 sessions"), "{page}");
+    assert!(page.contains("1,400 sessions"), "{page}");
     let report = serving.get("/result/a-find/report.html", "");
     assert!(report.starts_with("HTTP/1.1 200"), "{report}");
-    assert!(report.contains("rust-axum carries"), "the claim");
+    assert!(report.contains("rust-axum-plain carries"), "the claim");
 
     let folder = ResultFolder::create(serving.results().join("now")).expect("a folder");
     folder.write_live(&live(400)).expect("written");
@@ -199,7 +199,7 @@ fn others_must_show_the_token_that_was_made_up() {
     assert_eq!(token.len(), 32, "{token}");
     assert!(serving.get("/", "").starts_with("HTTP/1.1 401"));
     let bearer = format!("Authorization: Bearer {token}\r\n");
-    assert!(serving.get("/", &bearer).contains("750 sessions"));
+    assert!(serving.get("/", &bearer).contains("1,400 sessions"));
     let entered = serving.get(&format!("/?token={token}"), "");
     let cookie = entered
         .lines()
@@ -207,7 +207,7 @@ fn others_must_show_the_token_that_was_made_up() {
         .and_then(|cookie| cookie.split(';').next())
         .expect("a cookie");
     let page = serving.get("/", &format!("Cookie: {cookie}\r\n"));
-    assert!(page.contains("750 sessions"), "{page}");
+    assert!(page.contains("1,400 sessions"), "{page}");
 }
 
 #[test]

@@ -1,11 +1,12 @@
 // The charts of a search's report: every mark is where the chart's own axes place the records' numbers.
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import type { Locator } from "playwright-core";
 import { record, SEARCH } from "./support/fixtures.js";
 import { Axis, assertMarksAt, isInPlot, type Point, type Shape, shapesOf } from "./support/geometry.js";
+import { count } from "./support/numbers.js";
 import { openReport } from "./support/opened.js";
 import type { Bracket, Trial, TrialSummary } from "./support/records.js";
 
@@ -99,7 +100,7 @@ test("sessions against latency: gates, load line and the edge's interval", async
   );
   const [left, right] = [band?.points[0]?.[0] ?? 0, band?.points[1]?.[0] ?? 0];
   assert.ok(Math.abs(left - axes.x.px(edge.low)) <= 1 && Math.abs(right - axes.x.px(edge.high)) <= 1);
-  const label = svg.locator("text", { hasText: `load line: ${confirmed}` });
+  const label = svg.locator("text", { hasText: `load line: ${count(confirmed)}` });
   assert.ok(Math.abs(Number(await label.getAttribute("x")) - axes.x.px(confirmed)) <= 1);
 });
 
@@ -108,10 +109,13 @@ test("percentiles: two curves for each load around the edge, at the record's p99
   const shapes = await shapesOf(svg);
   const curves = shapes.filter(({ name }) => name === "polyline");
   const loads = await visit.page.locator("[data-test=ledger] thead th").allInnerTexts();
-  assert.equal(curves.length, 2 * (loads.length - 1));
+  // Of some trials the histograms are not kept.
+  const drawn = loads.filter((title) => existsSync(join(folder, `${title.split(" ")[0]}.hlog`)));
+  assert.ok(drawn.length > 0);
+  assert.equal(curves.length, 2 * drawn.length);
   const axes = await Axis.of(svg);
   const p99 = Number(await svg.locator("text", { hasText: /^99$/ }).getAttribute("x"));
-  for (const [index, title] of loads.slice(1).entries()) {
+  for (const [index, title] of drawn.entries()) {
     const [stem] = title.split(" ");
     const ms = record<Trial>(folder, `${stem}.json`).latency.newest.from_schedule.p99_ms;
     const curve = curves.filter(({ attributes }) => attributes["stroke-dasharray"] === undefined)[index];

@@ -46,10 +46,14 @@ test("a row per target, in the record's order, with the record's numbers", async
       const ends = edge.high === null ? [edge.low] : [edge.value, edge.low, edge.high];
       assertShows(cell("edge"), PLAIN, ...ends.map(Math.round), edge.confidence * 100);
     }
-    const [mean, range] = (cell(`CPU per session-second at ${ranking.common_load}`) ?? "").split(" (");
+    // `310 µs (302–318), 690 µs of its cores, 1 left out`
+    const told = cell(`CPU per session-second at ${ranking.common_load}`) ?? "";
+    const [, mean, range, cores] =
+      /^([^,(]+?)(?: \((.+?)\))?(?:, ([^,]+) of its cores)?(?:, \d+ left out)?$/.exec(told) ?? [];
     assertShows(mean, MICROSECONDS, cost?.cpu_us_per_session_second ?? null);
     if (cost && cost.trials.length > 1)
       assertShows(range, PLAIN, Math.round(cost.low), Math.round(cost.high));
+    if (cost) assertShows(cores, MICROSECONDS, cost.core_us_per_session_second);
   }
 });
 
@@ -63,7 +67,7 @@ test("bars are as long as load lines and costs are high", async () => {
       .map((xs) => Math.max(...xs) - left);
   for (const [left, values] of [
     [170, ranking.rows.flatMap(({ bracket }) => bracket.confirmed ?? [])],
-    [630, ranking.rows.flatMap(({ at_common_load: cost }) => cost?.cpu_us_per_session_second ?? [])],
+    [630, ranking.rows.flatMap(({ at_common_load: cost }) => cost?.core_us_per_session_second ?? [])],
   ] as const) {
     const found = lengths(left);
     assert.equal(found.length, values.length);

@@ -41,7 +41,7 @@ after(async () => {
 const PAGES = {
   history: "/",
   "two results": "/compare?a=before&b=after",
-  "four results": `/compare?${["before", "after", "ranking/ts-bun", "ranking/ts-node"].map((name) => `r=${name}`).join("&")}`,
+  "four results": `/compare?${["before", "after", "ranking/ts-bun-plain", "ranking/ts-node"].map((name) => `r=${name}`).join("&")}`,
   live: "/live/live",
   problem: "/nothing",
 };

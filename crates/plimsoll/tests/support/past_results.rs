@@ -1,4 +1,4 @@
-//! Result folders made from one that is checked in: a search on a quarter of a vCPU.
+//! Result folders made from one that is checked in: a search of `rust-axum-plain` on one vCPU.
 #![allow(dead_code)] // Each test file uses only a part.
 
 use std::fs;
@@ -16,7 +16,7 @@ fn root() -> PathBuf {
 
 /// Unpacks the search's records into this folder, each modified by `change`.
 pub(crate) fn copy(to: &Path, change: impl Fn(&mut Value)) {
-    let packed = root().join("docs/results/rust-axum-quarter-vcpu/records.tar.gz");
+    let packed = root().join("docs/results/rust-axum-plain-one-vcpu/1/records.tar.gz");
     let packed = fs::File::open(packed).expect("it is checked in");
     fs::create_dir_all(to).expect("mkdir");
     let unzipped = flate2::read::GzDecoder::new(packed);

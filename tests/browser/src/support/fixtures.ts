@@ -6,10 +6,10 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { plimsoll, RESULTS } from "./plimsoll.js";
 
-/** A search with 27 trials. */
-export const SEARCH = "rust-axum-quarter-vcpu";
+/** A search. */
+export const SEARCH = "ranking-one-vcpu/rust-axum-plain";
 /** Eleven targets. */
-export const RANKING = "ranking-quarter-vcpu";
+export const RANKING = "ranking-one-vcpu";
 /** Two targets, five pairs. */
 export const COMPARISON = "findings/limit";
 

@@ -10,6 +10,11 @@ export const MILLISECONDS: Units = { ms: 1 };
 export const SHARE: Units = { "%": 0.01 };
 export const BYTES: Units = { B: 1, KiB: 2 ** 10, MiB: 2 ** 20, GiB: 2 ** 30 };
 
+/** A count as pages show it, with commas. */
+export function count(of: number | null): string {
+  return of === null ? "–" : of.toLocaleString("en");
+}
+
 interface Shown {
   value: number;
   /** Half of the last digit's place value. */

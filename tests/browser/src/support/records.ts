@@ -77,6 +77,7 @@ export interface Ranking {
     bracket: Bracket;
     at_common_load: {
       cpu_us_per_session_second: number;
+      core_us_per_session_second: number;
       low: number;
       high: number;
       rss_bytes_per_session: number | null;

@@ -81,11 +81,7 @@ test("the history lists every result once, the newest first, with the record's n
     for (const folder of ["before", "ranking/ts-node", "ranking/cpp-beast-plain"]) {
       const { confirmed, target, edge } = record<Bracket>(join(results, folder), "bracket.json");
       const row = await page.locator(`tr[data-folder="${folder}"]`).innerText();
-      const words = [
-        target.name,
-        count(confirmed),
-        count(Math.round(edge?.low ?? 0)),
-      ];
+      const words = [target.name, count(confirmed), count(Math.round(edge?.low ?? 0))];
       for (const word of words) assert.ok(row.includes(word), `${word} in ${row}`);
     }
     await page.screenshot({ path: artefact("serve-history.png") });

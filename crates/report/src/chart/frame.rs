@@ -274,9 +274,21 @@ pub(super) struct SideLegend {
 }
 
 impl SideLegend {
+    /// Between the plot and the samples.
+    const GAP_PX: f64 = 12.0;
+    /// From where the samples begin to where the names do.
+    const NAME_PX: f64 = 26.0;
+    const MARGIN_PX: f64 = 4.0;
+
+    /// The width that an entry with this name takes beside a plot.
+    pub(super) fn width_px(name: &str) -> f64 {
+        let name = font::width_px(name, LABEL_SIZE_PX, false);
+        Self::GAP_PX + Self::NAME_PX + name + Self::MARGIN_PX
+    }
+
     pub(super) fn beside(plot: Plot) -> Self {
         Self {
-            left: plot.right + 12.0,
+            left: plot.right + Self::GAP_PX,
             baseline: plot.top + 10.0,
         }
     }
@@ -296,7 +308,7 @@ impl SideLegend {
         sample: impl Fn(&mut Drawing, (f64, f64)),
     ) {
         sample(drawing, (self.left + 10.0, self.baseline - 4.0));
-        self.text_at(drawing, self.left + 26.0, name, INK);
+        self.text_at(drawing, self.left + Self::NAME_PX, name, INK);
     }
 
     /// Adds a remark.
@@ -305,7 +317,7 @@ impl SideLegend {
     }
 
     fn text_at(&mut self, drawing: &mut Drawing, x: f64, text: &str, fill: &'static str) {
-        let room = f64::from(SIZE_PX.0) - x - 4.0;
+        let room = f64::from(SIZE_PX.0) - x - Self::MARGIN_PX;
         let text = font::fit(text, LABEL_SIZE_PX, false, room);
         let style = text_style(LABEL_SIZE_PX, fill, "start");
         drawing.text((x, self.baseline), style, &text);

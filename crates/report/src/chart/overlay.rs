@@ -77,7 +77,8 @@ pub fn svg(ranking: &Ranking) -> Option<String> {
         .chain(&costs)
         .map(|(load, _)| *load)
         .collect();
-    let x = Scale::for_values(&loads, LEFT_PX, RIGHT_PX);
+    let right = right_px(&lines);
+    let x = Scale::for_values(&loads, LEFT_PX, right);
 
     let title = format!("Over the load: {}", say::headline(ranking));
     let title = font::fit(&title, TITLE_SIZE_PX, true, frame::title_room_px());
@@ -96,7 +97,7 @@ pub fn svg(ranking: &Ranking) -> Option<String> {
     };
     panel(
         &mut drawing,
-        plot(0),
+        plot(0, right),
         &format!("newest {tail} (ms)"),
         (&latencies, &x),
         None,
@@ -106,14 +107,14 @@ pub fn svg(ranking: &Ranking) -> Option<String> {
     let axis = Some((&ticks[..], load_name.as_str()));
     panel(
         &mut drawing,
-        plot(1),
+        plot(1, right),
         &format!("{} (µs)", cpu_cost_by(account, unit)),
         (&costs, &x),
         axis,
         &lines,
         |of| &of.cost_us,
     );
-    let mut legend = SideLegend::beside(plot(0));
+    let mut legend = SideLegend::beside(plot(0, right));
     for (index, of) in lines.iter().enumerate().filter(|(_, of)| !of.is_empty()) {
         legend.line(&mut drawing, &of.name, &frame::series_stroke(index));
     }
@@ -123,7 +124,7 @@ pub fn svg(ranking: &Ranking) -> Option<String> {
         count(lines.len() as u64),
         names.join(", ")
     );
-    let foot = plot(1).bottom + FOOT_PX;
+    let foot = plot(1, right).bottom + FOOT_PX;
     let text = text_style(LABEL_SIZE_PX, GREY, "start");
     drawing.text(
         (MARGIN_PX, foot - 8.0),
@@ -139,12 +140,19 @@ pub fn svg(ranking: &Ranking) -> Option<String> {
     Some(drawing.finish((WIDTH_PX, height), &title, &description))
 }
 
+/// Where the panels end, so that beside them there is room for every name.
+fn right_px(lines: &[Lines]) -> f64 {
+    let widths = lines.iter().map(|of| SideLegend::width_px(&of.name));
+    let widest = widths.fold(0.0, f64::max);
+    (f64::from(WIDTH_PX) - widest).clamp((LEFT_PX + RIGHT_PX) / 2.0, RIGHT_PX)
+}
+
 /// The place of a panel.
-fn plot(index: u32) -> Plot {
+fn plot(index: u32, right: f64) -> Plot {
     let top = TOP_PX + f64::from(index) * STEP_PX;
     Plot {
         left: LEFT_PX,
-        right: RIGHT_PX,
+        right,
         top,
         bottom: top + PANEL_PX,
     }

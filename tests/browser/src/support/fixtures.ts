@@ -5,8 +5,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { plimsoll, RESULTS } from "./plimsoll.js";
+import type { Bracket } from "./records.js";
 
-/** A search. */
+/** A search with histograms and rows per second of some trials. */
 export const SEARCH = "ranking-one-vcpu/rust-axum-plain";
 /** Eleven targets. */
 export const RANKING = "ranking-one-vcpu";
@@ -30,6 +31,7 @@ export class Scratch {
   copy(result: string, to: string, change: Change = (record) => record): string {
     const folder = join(this.path, to);
     copyRecords(join(RESULTS, result), folder, change);
+    if (result === SEARCH) asASearchByItself(folder);
     return folder;
   }
 
@@ -54,6 +56,15 @@ export function record<T>(folder: string, name: string): T {
 /** The names of a folder's records. */
 export function recordNames(folder: string): string[] {
   return readdirSync(folder).filter((name) => name.endsWith(".json"));
+}
+
+/** Takes away what its ranking added: the plan, and the trials at the common load. */
+function asASearchByItself(folder: string): void {
+  const { trials } = record<Bracket>(folder, "bracket.json");
+  const own = new Set(trials.map(({ file }) => file));
+  for (const name of recordNames(folder)) {
+    if (name !== "bracket.json" && !own.has(name)) rmSync(join(folder, name));
+  }
 }
 
 /** Checked-in records are packed. Here they are loose, so that tests can change them. */

@@ -132,21 +132,23 @@ struct Running {
 
 impl Running {
     fn at(url: &str) -> Option<Self> {
-        let addresses = http::each_address(url).ok()?;
-        let answer = |url: &String| stats_at(url).is_ok();
-        let mut each: Vec<String> = addresses.into_iter().filter(answer).collect();
+        let answering = |url: String| {
+            let stats = stats_at(&url).ok()?;
+            Some((url, stats))
+        };
+        let addresses = http::each_address(url).ok()?.into_iter();
+        let mut running: Vec<(String, Stats)> = addresses.filter_map(answering).collect();
         // One that listens at both kinds of addresses is still one.
-        let is_of_ipv6 = |url: &String| url.starts_with("http://[");
-        if !each.iter().all(is_of_ipv6) {
-            each.retain(|url| !is_of_ipv6(url));
+        let is_of_ipv6 = |(url, _): &(String, Stats)| url.starts_with("http://[");
+        if !running.iter().all(is_of_ipv6) {
+            running.retain(|one| !is_of_ipv6(one));
         }
-        let mut running = Self {
+        let (each, before): (Vec<String>, Vec<Stats>) = running.into_iter().unzip();
+        (!each.is_empty()).then(|| Self {
             url: url.to_owned(),
             each,
-            bytes_before: 0,
-        };
-        running.bytes_before = running.stats().ok()?.request_bytes_in_all;
-        (!running.each.is_empty()).then_some(running)
+            bytes_before: together(&before).request_bytes_in_all,
+        })
     }
 
     fn stats(&self) -> Result<Stats> {

@@ -80,6 +80,9 @@ toolchains() {
     sh scripts/install-targets.sh $(cat "$logs/own" "$logs/conformance" | sort -u | sed 's|.*/||')
 }
 
+# Whether the target WORKLOAD/NAME tests Plimsoll.
+is_of_tests() { grep -q '^tier = "test"' "targets/$1/target.toml"; }
+
 # Of one workload, those that changed. Targets of tier "test" are no part of `--all`, so they need no `--except`. Cases that
 # wait for a minute are left to a run of all targets. 3: the machine disturbed a case at each attempt. That is no failure,
 # and the end lists it.
@@ -88,7 +91,7 @@ conformance_of() {
     target/debug/plimsoll check --all --workload "$1" $quick --jobs 3 --out "$logs/check-$1" $(
         for manifest in targets/"$1"/*/target.toml; do
             name=$(basename "$(dirname "$manifest")")
-            grep -q '^tier = "test"' "$manifest" || grep -qx "$1/$name" "$logs/conformance" || printf -- '--except %s ' "$name"
+            is_of_tests "$1/$name" || grep -qx "$1/$name" "$logs/conformance" || printf -- '--except %s ' "$name"
         done
     ) || [ $? = 3 ]
 }
@@ -99,7 +102,7 @@ conformance() {
     running=
     for workload in http stt voice ws; do
         case $(grep "^$workload/" "$logs/conformance" | while read -r target; do
-            grep -q '^tier = "test"' "targets/$target/target.toml" || echo "$target"
+            is_of_tests "$target" || echo "$target"
         done | wc -l) in
         0) ;;
         1)
@@ -236,7 +239,7 @@ not_passed() {
             [ ! -f "targets/$target/test.sh" ] || grep -q "^== targets/$target/test.sh: .*, exit code 0\$" "$logs/all" || tested=no
         fi
         case $target in broker/* | stt-real/* | pages) checked=no ;; *) checked=yes ;; esac
-        [ $checked = no ] || ! grep -q '^tier = "test"' "targets/$target/target.toml" || checked=no
+        [ $checked = no ] || ! is_of_tests "$target" || checked=no
         if grep -qx "$target" "$logs/conformance"; then
             if [ $checked = no ] || grep -q "^${target#*/}: [0-9]* passed, 0 failed, 0 disturbed" "$logs/all"; then
                 grep -qx "$target" "$logs/own" || tested=yes

@@ -47,16 +47,17 @@ pub(super) fn each_at() -> Node {
 
 /// The URL of [`each`].
 pub(super) fn each_url() -> Node {
-    text!(
-        "http://",
-        NAME,
-        "-",
-        EACH,
-        "-",
-        RUN,
-        ":",
-        COMPANION_PORT_TEXT
-    )
+    url_of(EACH)
+}
+
+/// The URL of [`service`], where the target asks.
+pub(super) fn url() -> Node {
+    url_of(NAMED)
+}
+
+fn url_of(service: &'static str) -> Node {
+    let port = COMPANION_PORT_TEXT;
+    text!("http://", NAME, "-", service, "-", RUN, ":", port)
 }
 
 pub(super) fn deployment() -> Object {

@@ -4,13 +4,12 @@ use super::agents::arguments;
 use super::pod::{
     Pod, bare, empty, mount, of_command, resources, security, token_mount, token_volume, variable,
 };
-use super::{headless, labels, metadata};
-use crate::node::{Entry, Item, Node, Object, fields, list, map, text};
+use super::{companion, headless, labels, metadata};
+use crate::node::{Entry, Item, Node, Object, fields, list, map};
 use crate::settings::{
-    COMPANION_PORT_TEXT, COMPANION_VARIABLE, HAS_COMPANION, HAS_DATA, HAS_HEALTH_PATH, HEALTH_PATH,
-    HEALTH_PORT, IS_TARGET, NAME, NO_HEALTH_PATH, OBSERVED, PULL_POLICY, RUN, START_TRIES,
-    TARGET_ENVIRONMENT, TARGET_IMAGE, TARGET_MEMORY, TARGET_PORT, TARGET_REPLICAS, VCPU,
-    WORKER_THREADS,
+    COMPANION_VARIABLE, HAS_COMPANION, HAS_DATA, HAS_HEALTH_PATH, HEALTH_PATH, HEALTH_PORT,
+    IS_TARGET, NO_HEALTH_PATH, OBSERVED, PULL_POLICY, START_TRIES, TARGET_ENVIRONMENT,
+    TARGET_IMAGE, TARGET_MEMORY, TARGET_PORT, TARGET_REPLICAS, VCPU, WORKER_THREADS,
 };
 
 const NAMED: &str = "target";
@@ -77,14 +76,7 @@ fn container() -> Node {
             HAS_COMPANION,
             vec![Item::One(variable(
                 COMPANION_VARIABLE.into(),
-                text!(
-                    "http://",
-                    NAME,
-                    "-companion-",
-                    RUN,
-                    ":",
-                    COMPANION_PORT_TEXT
-                ),
+                companion::url(),
             ))],
         ),
     ];

@@ -2,15 +2,17 @@
 
 use plimsoll_core::record::ServerWords;
 use plimsoll_workload::calibrate::Sessions;
+use plimsoll_workload::companion::program::Control;
 use plimsoll_workload::{BackEndLoad, Refusal};
 use plimsoll_workload_http::check::Protocol;
 use plimsoll_workload_http::h1::NumberedBody;
 use plimsoll_workload_http::posts::{Judge, Posts};
 
 use crate::InferenceTransport;
-use crate::companion::{begin_window_at, lag_quantiles, stats_at};
+use crate::companion::lag_quantiles;
 use crate::plan::{CPU_PASSES, NEWEST_P95_MS};
 use crate::reference::{Answer, compute};
+use crate::simulator::Stats;
 use crate::synthetic::FRAME_BYTES;
 
 /// A batch has a second of audio: 50 frames of 20 ms.
@@ -67,7 +69,7 @@ impl BackEndLoad for Batches {
     }
 
     fn says(&self, url: &str) -> Option<ServerWords> {
-        let stats = stats_at(url).ok()?;
+        let stats: Stats = Control::at(url).stats().ok()?;
         Some(ServerWords {
             requests: stats.requests,
             busy_share: stats.busy_share(),
@@ -78,7 +80,7 @@ impl BackEndLoad for Batches {
 
     fn begin_window(&self, url: &str) {
         // If it fails, what the server says covers more, and is still what it says.
-        let _ = begin_window_at(url);
+        let _ = Control::at(url).reset_stats();
     }
 }
 

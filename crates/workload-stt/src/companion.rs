@@ -1,7 +1,6 @@
 //! The inference simulator as the companion of a trial.
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use plimsoll_core::bottleneck::Bottleneck;
 use plimsoll_core::caveat::CompanionTerms;
@@ -9,18 +8,16 @@ use plimsoll_core::latency::LagQuantiles;
 use plimsoll_core::record::CompanionWindow;
 use plimsoll_host::{Result, http};
 use plimsoll_workload::Manifest;
+use plimsoll_workload::companion::program::{Control, Program};
 use plimsoll_workload::companion::{Companion, CompanionSeen, Companions, Deployed, Start};
 
 use crate::plan::{ASKS_INFERENCE, MODEL_DELAY_MS};
-use crate::simulator::{BINARY_NAME, Quantiles, Simulator, Stats, find_binary};
+use crate::simulator::{ABOUT, Quantiles, Stats};
 use crate::synthetic::FRAME_BYTES;
 
 /// What one batch costs the simulator, in µs of CPU: about what `cargo bench -p plimsoll-inference` measures, and a
 /// session sends one each second.
 const CPU_US_PER_BATCH: f64 = 80.0;
-
-/// How long a simulator elsewhere may take to say what it counts.
-const SAYS_WITHIN: Duration = Duration::from_secs(5);
 
 /// The stages of an error are those of section 7 of the contract in which a gateway waits for its back end.
 const TERMS: CompanionTerms = CompanionTerms {
@@ -44,22 +41,16 @@ impl Companions for InferenceSimulator {
     }
 
     fn find(&self, root: Option<&Path>) -> Result<PathBuf> {
-        find_binary(root)
+        ABOUT.find(root)
     }
 
     fn remedy(&self) -> &'static str {
-        "cargo build --release -p plimsoll-inference"
+        ABOUT.remedy
     }
 
     fn start(&self, program: &Path, how: &Start<'_>) -> Result<Box<dyn Companion>> {
-        let mut settings = settings(how.seed);
-        let bind = how
-            .bind
-            .map(|address| ("BIND".to_owned(), address.to_string()));
-        settings.extend(bind);
-        let cpus = how.cpus.cloned();
-        let simulator = Simulator::start(program, &settings, cpus, how.log_folder, how.stop)?;
-        Ok(Box::new(simulator))
+        let program = Program::start(&ABOUT, program, settings(how.seed), how)?;
+        Ok(Box::new(Started(program)))
     }
 
     fn at(&self, url: &str) -> Option<Box<dyn Companion>> {
@@ -73,7 +64,7 @@ impl Companions for InferenceSimulator {
 
     fn deployed(&self) -> Deployed {
         Deployed {
-            program: BINARY_NAME,
+            program: ABOUT.name,
             settings: settings(USUAL_SEED),
             asked: true,
         }
@@ -99,33 +90,35 @@ fn settings(seed: u64) -> Vec<(String, String)> {
     ]
 }
 
-impl Companion for Simulator {
+/// A simulator of the trial's own.
+struct Started(Program);
+
+impl Companion for Started {
     fn pid(&self) -> Option<i32> {
-        Some(self.pid())
+        Some(self.0.pid())
     }
 
     fn url(&self) -> &str {
-        self.url()
+        self.0.control().url()
     }
 
     fn begin_window(&self) -> Result<()> {
-        self.reset_stats()
+        self.0.control().reset_stats()
     }
 
     fn seen(&self) -> Result<CompanionSeen> {
-        Ok(seen(&self.stats()?))
+        Ok(seen(&self.0.control().stats()?))
     }
 
     fn stop(self: Box<Self>) -> Result<()> {
-        Simulator::stop(*self).map(drop)
+        self.0.stop().map(drop)
     }
 }
 
 /// Simulators that run already behind one name, such as those of a cluster. Only what they say of themselves is known.
 struct Running {
     url: String,
-    /// One URL for each of them.
-    each: Vec<String>,
+    each: Vec<Control>,
     /// Bytes of audio that they had got before the trial.
     bytes_before: u64,
 }
@@ -133,17 +126,18 @@ struct Running {
 impl Running {
     fn at(url: &str) -> Option<Self> {
         let answering = |url: String| {
-            let stats = stats_at(&url).ok()?;
-            Some((url, stats))
+            let control = Control::at(&url);
+            let stats = control.stats().ok()?;
+            Some((control, stats))
         };
         let addresses = http::each_address(url).ok()?.into_iter();
-        let mut running: Vec<(String, Stats)> = addresses.filter_map(answering).collect();
+        let mut running: Vec<(Control, Stats)> = addresses.filter_map(answering).collect();
         // One that listens at both kinds of addresses is still one.
-        let is_of_ipv6 = |(url, _): &(String, Stats)| url.starts_with("http://[");
+        let is_of_ipv6 = |(control, _): &(Control, Stats)| control.url().starts_with("http://[");
         if !running.iter().all(is_of_ipv6) {
             running.retain(|one| !is_of_ipv6(one));
         }
-        let (each, before): (Vec<String>, Vec<Stats>) = running.into_iter().unzip();
+        let (each, before): (Vec<Control>, Vec<Stats>) = running.into_iter().unzip();
         (!each.is_empty()).then(|| Self {
             url: url.to_owned(),
             each,
@@ -152,7 +146,7 @@ impl Running {
     }
 
     fn stats(&self) -> Result<Stats> {
-        let each = self.each.iter().map(|url| stats_at(url));
+        let each = self.each.iter().map(Control::stats);
         let each: Vec<Stats> = each.collect::<Result<_>>()?;
         Ok(together(&each))
     }
@@ -168,7 +162,7 @@ impl Companion for Running {
     }
 
     fn begin_window(&self) -> Result<()> {
-        self.each.iter().try_for_each(|url| begin_window_at(url))
+        self.each.iter().try_for_each(Control::reset_stats)
     }
 
     fn seen(&self) -> Result<CompanionSeen> {
@@ -182,20 +176,6 @@ impl Companion for Running {
     fn stop(self: Box<Self>) -> Result<()> {
         Ok(())
     }
-}
-
-/// What a simulator says at this URL.
-pub(crate) fn stats_at(url: &str) -> Result<Stats> {
-    let url = format!("{url}/stats");
-    let body = http::get_ok(&url, SAYS_WITHIN)?;
-    serde_json::from_str(&body)
-        .map_err(|error| http::failed("GET", &url, &format!("not the expected JSON: {error}")))
-}
-
-/// Begins a new window of what it says.
-pub(crate) fn begin_window_at(url: &str) -> Result<()> {
-    let url = format!("{url}/stats/reset");
-    http::post(&url, "text/plain", b"", SAYS_WITHIN).map(drop)
 }
 
 /// What several simulators say: sums of what they counted, and the worst of their times.

@@ -98,23 +98,23 @@ impl Companion for RunningMocks {
     }
 
     fn url(&self) -> &str {
-        self.program.url()
+        self.program.control().url()
     }
 
     fn begin_window(&self) -> Result<()> {
         if !self.faults.is_null() {
-            self.program.set_faults(&self.faults)?;
+            self.program.control().set_faults(&self.faults)?;
         }
-        self.program.reset_stats()
+        self.program.control().reset_stats()
     }
 
     fn seen(&self) -> Result<CompanionSeen> {
-        let stats: Stats = self.program.stats()?;
+        let stats: Stats = self.program.control().stats()?;
         Ok(stats.seen())
     }
 
     fn account(&self) -> Result<Findings> {
-        let stats: Findings = self.program.stats()?;
+        let stats: Findings = self.program.control().stats()?;
         Ok(stats["providers"].clone())
     }
 

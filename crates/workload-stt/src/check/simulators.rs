@@ -6,8 +6,11 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use plimsoll_conformance::subject::Environment;
 use plimsoll_host::isolation::CpuList;
 use plimsoll_host::signals::Stop;
+use plimsoll_workload::Findings;
+use plimsoll_workload::companion::Start;
+use plimsoll_workload::companion::program::Program;
 
-use crate::simulator::{self, SeenRequest, Stats};
+use crate::simulator::{ABOUT, SeenRequest, Stats};
 
 /// Requests that are asked of the simulator: all that it remembers.
 const REMEMBERED_REQUESTS: usize = 1024;
@@ -86,18 +89,24 @@ impl Simulators for SimulatorProgram {
     fn start(&self, environment: &Environment) -> Result<Box<dyn Simulator>, String> {
         let settings: Vec<(String, String)> = environment.clone().into_iter().collect();
         let number = self.starts.fetch_add(1, Ordering::Relaxed);
-        let folder = self.logs.join(format!("{number:03}-inference"));
-        let cpus = self.cpus.clone();
-        match simulator::Simulator::start(&self.binary, &settings, cpus, &folder, &self.stop) {
-            Ok(simulator) => Ok(Box::new(simulator)),
+        let how = Start {
+            seed: 0,
+            told: &Findings::Null,
+            bind: None,
+            cpus: self.cpus.as_ref(),
+            log_folder: &self.logs.join(format!("{number:03}-inference")),
+            stop: &self.stop,
+        };
+        match Program::start(&ABOUT, &self.binary, settings, &how) {
+            Ok(program) => Ok(Box::new(program)),
             Err(error) => Err(error.to_string()),
         }
     }
 }
 
-impl Simulator for simulator::Simulator {
+impl Simulator for Program {
     fn url(&self) -> String {
-        self.url().to_owned()
+        self.control().url().to_owned()
     }
 
     fn process(&self) -> Option<i32> {
@@ -105,21 +114,25 @@ impl Simulator for simulator::Simulator {
     }
 
     fn set_faults(&self, faults: &serde_json::Value) -> Result<(), String> {
-        self.set_faults(faults).map_err(|error| error.to_string())
+        told(self.control().set_faults(faults))
     }
 
     fn stats(&self) -> Result<Stats, String> {
-        self.stats().map_err(|error| error.to_string())
+        told(self.control().stats())
     }
 
     fn reset_stats(&self) -> Result<(), String> {
-        self.reset_stats().map_err(|error| error.to_string())
+        told(self.control().reset_stats())
     }
 
     fn requests(&self) -> Result<Vec<SeenRequest>, String> {
-        self.requests(REMEMBERED_REQUESTS)
-            .map_err(|error| error.to_string())
+        let path = format!("/requests?last={REMEMBERED_REQUESTS}");
+        told(self.control().get(&path))
     }
+}
+
+fn told<T>(answer: plimsoll_host::Result<T>) -> Result<T, String> {
+    answer.map_err(|error| error.to_string())
 }
 
 #[cfg(test)]

@@ -87,11 +87,82 @@ impl About {
     }
 }
 
-/// A program that runs. Dropping it kills it.
+/// What a program of ours answers at its URL, whoever started it.
+#[derive(Debug, Clone)]
+pub struct Control {
+    url: String,
+}
+
+impl Control {
+    /// The program at this base URL.
+    #[must_use]
+    pub fn at(url: &str) -> Self {
+        Self {
+            url: url.to_owned(),
+        }
+    }
+
+    /// Where it is reached.
+    #[must_use]
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// What it answers at this path.
+    ///
+    /// # Errors
+    /// It does not answer, or not in the expected format.
+    pub fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T> {
+        let url = format!("{}{path}", self.url);
+        let body = http::get_ok(&url, CONTROL_TIMEOUT)?;
+        let read = serde_json::from_str(&body);
+        read.map_err(|error| http::failed("GET", &url, &format!("not the expected JSON: {error}")))
+    }
+
+    /// Its statistics of the window since the last [`Control::reset_stats`].
+    ///
+    /// # Errors
+    /// As [`Control::get`].
+    pub fn stats<T: DeserializeOwned>(&self) -> Result<T> {
+        self.get("/stats")
+    }
+
+    /// Begins a new window of statistics.
+    ///
+    /// # Errors
+    /// It does not answer, or refuses.
+    pub fn reset_stats(&self) -> Result<()> {
+        let url = format!("{}/stats/reset", self.url);
+        let answer = http::post(&url, "text/plain", b"", CONTROL_TIMEOUT)?;
+        accepted("POST", &url, &answer)
+    }
+
+    /// Sets the faults that it shows, in the format of its `PUT /faults`; `{}` ends them.
+    ///
+    /// # Errors
+    /// It rejects them (the error has its message), or does not answer.
+    pub fn set_faults(&self, faults: &serde_json::Value) -> Result<()> {
+        let url = format!("{}/faults", self.url);
+        let body = faults.to_string();
+        let answer = http::put(&url, "application/json", body.as_bytes(), CONTROL_TIMEOUT)?;
+        accepted("PUT", &url, &answer)
+    }
+}
+
+fn accepted(method: &'static str, url: &str, answer: &Response) -> Result<()> {
+    if (200..300).contains(&answer.status) {
+        return Ok(());
+    }
+    let line = http::first_line(&answer.body);
+    let text = format!("answered {}: {line}", answer.status);
+    Err(http::failed(method, url, &text))
+}
+
+/// A program that we started. Dropping it kills it.
 #[derive(Debug)]
 pub struct Program {
     child: Child,
-    url: String,
+    control: Control,
 }
 
 impl Program {
@@ -133,51 +204,20 @@ impl Program {
         let url = format!("http://{address}");
         let health = Ready::Get(format!("{url}/health"));
         child.wait_ready(&health, START_TIMEOUT, how.stop)?;
-        Ok(Self { child, url })
+        let control = Control { url };
+        Ok(Self { child, control })
     }
 
-    /// Where it is reached.
+    /// What it answers.
     #[must_use]
-    pub fn url(&self) -> &str {
-        &self.url
+    pub fn control(&self) -> &Control {
+        &self.control
     }
 
     /// Its process.
     #[must_use]
     pub fn pid(&self) -> i32 {
         self.child.pid()
-    }
-
-    /// Its statistics of the window since the last [`Program::reset_stats`].
-    ///
-    /// # Errors
-    /// It does not answer, or not in the expected format.
-    pub fn stats<T: DeserializeOwned>(&self) -> Result<T> {
-        let url = format!("{}/stats", self.url);
-        let body = http::get_ok(&url, CONTROL_TIMEOUT)?;
-        let read = serde_json::from_str(&body);
-        read.map_err(|error| http::failed("GET", &url, &format!("not the expected JSON: {error}")))
-    }
-
-    /// Begins a new window of statistics.
-    ///
-    /// # Errors
-    /// It does not answer.
-    pub fn reset_stats(&self) -> Result<()> {
-        let url = format!("{}/stats/reset", self.url);
-        let answer = http::post(&url, "text/plain", b"", CONTROL_TIMEOUT)?;
-        accepted("POST", &url, &answer)
-    }
-
-    /// Sets the faults that it shows, in the format of its `PUT /faults`; `{}` ends them.
-    ///
-    /// # Errors
-    /// It rejects them (the error has its message), or does not answer.
-    pub fn set_faults(&self, faults: &serde_json::Value) -> Result<()> {
-        let url = format!("{}/faults", self.url);
-        let body = faults.to_string();
-        let answer = http::put(&url, "application/json", body.as_bytes(), CONTROL_TIMEOUT)?;
-        accepted("PUT", &url, &answer)
     }
 
     /// Stops it.
@@ -189,17 +229,12 @@ impl Program {
     }
 }
 
-fn accepted(method: &'static str, url: &str, answer: &Response) -> Result<()> {
-    if (200..300).contains(&answer.status) {
-        return Ok(());
-    }
-    let line = http::first_line(&answer.body);
-    let text = format!("answered {}: {line}", answer.status);
-    Err(http::failed(method, url, &text))
-}
-
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use plimsoll_host::signals::Stop;
+
     use super::*;
 
     const ABOUT: About = About {
@@ -240,5 +275,39 @@ mod tests {
         std::fs::write(built.join(ABOUT.name), "").expect("a file");
         let found = ABOUT.find_in(None, None, Some(folder.path())).expect("it");
         assert_eq!(found, built.join(ABOUT.name));
+    }
+    fn error_of_a_start(script: &str) -> String {
+        let folder = tempfile::tempdir().expect("a scratch folder");
+        let program = folder.path().join("program.sh");
+        std::fs::write(&program, script).expect("written");
+        let runs = std::fs::Permissions::from_mode(0o755);
+        std::fs::set_permissions(&program, runs).expect("runs");
+        let how = Start {
+            seed: 7,
+            told: &crate::Findings::Null,
+            bind: None,
+            cpus: None,
+            log_folder: folder.path(),
+            stop: &Stop::new(),
+        };
+        let settings = vec![("SEED".to_owned(), "x".to_owned())];
+        let started = Program::start(&ABOUT, &program, settings, &how);
+        started.expect_err("it does not start").to_string()
+    }
+
+    #[test]
+    fn a_program_that_refuses_is_shown_with_its_line() {
+        let error =
+            error_of_a_start("#!/bin/sh\necho \"SEED=$SEED is not a number\" >&2\nexit 2\n");
+        assert!(
+            error.contains("exit code 2") && error.contains("SEED=x is not a number"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn a_start_line_without_an_address_is_refused() {
+        let error = error_of_a_start("#!/bin/sh\necho '{\"name\":\"x\"}'\nexec sleep 60\n");
+        assert!(error.contains("has no \"address\""), "{error}");
     }
 }

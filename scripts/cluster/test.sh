@@ -125,7 +125,7 @@ assert used["cpu_us_per_session_second"] > 0 and used["memory"]["loaded"]["rss_b
 assert trial["environment"]["observer"]["lost"] is None
 print(trial["inference"])
 assert trial["inference"]["requests"] > 0
-' "$state/observed/trial.json"
+' "$state/observed/trial-001.json"
 cat "$state/output"
 log | tail -n 12
 [ $failed = 0 ] || {

@@ -114,8 +114,6 @@ pub struct Companion {
     pub settings: BTreeMap<String, String>,
     /// The variable that gives a target the URL.
     pub url_variable: String,
-    /// Whether the coordinator can ask it what it saw.
-    pub asked: bool,
 }
 
 impl Target {

@@ -344,14 +344,6 @@ pub(crate) const HAS_COMPANION: Condition = Condition {
     holds: Settings::has_companion,
 };
 
-pub(crate) const ASKS_COMPANION: Condition = Condition {
-    helm: "and $target.companion $target.companion.asked",
-    holds: |settings| {
-        let companion = settings.target().and_then(|of| of.companion.as_ref());
-        companion.is_some_and(|companion| companion.asked)
-    },
-};
-
 pub(crate) const COMPANION_REPLICAS: Setting = Setting {
     helm: "ternary 0 (int64 .Values.companion.replicas) .Values.suspended",
     literal: |_| "1".to_owned(),

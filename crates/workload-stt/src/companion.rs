@@ -6,9 +6,9 @@ use plimsoll_core::bottleneck::Bottleneck;
 use plimsoll_core::caveat::CompanionTerms;
 use plimsoll_core::latency::LagQuantiles;
 use plimsoll_core::record::CompanionWindow;
-use plimsoll_host::{Result, http};
+use plimsoll_host::Result;
 use plimsoll_workload::Manifest;
-use plimsoll_workload::companion::program::{Control, Program};
+use plimsoll_workload::companion::program::{Elsewhere, Program, Told};
 use plimsoll_workload::companion::{Companion, CompanionSeen, Companions, Deployed, Start};
 
 use crate::plan::{ASKS_INFERENCE, MODEL_DELAY_MS};
@@ -54,8 +54,8 @@ impl Companions for InferenceSimulator {
     }
 
     fn at(&self, url: &str) -> Option<Box<dyn Companion>> {
-        let running = Running::at(url)?;
-        Some(Box::new(running))
+        let simulators = Elsewhere::<Stats>::at(url)?;
+        Some(Box::new(simulators))
     }
 
     fn told(&self, url: &str) -> Vec<(String, String)> {
@@ -66,7 +66,6 @@ impl Companions for InferenceSimulator {
         Deployed {
             program: ABOUT.name,
             settings: settings(USUAL_SEED),
-            asked: true,
         }
     }
 
@@ -107,7 +106,8 @@ impl Companion for Started {
     }
 
     fn seen(&self) -> Result<CompanionSeen> {
-        Ok(seen(&self.0.control().stats()?))
+        let stats: Stats = self.0.control().stats()?;
+        Ok(stats.seen())
     }
 
     fn stop(self: Box<Self>) -> Result<()> {
@@ -115,108 +115,46 @@ impl Companion for Started {
     }
 }
 
-/// Simulators that run already behind one name, such as those of a cluster. Only what they say of themselves is known.
-struct Running {
-    url: String,
-    each: Vec<Control>,
-    /// Bytes of audio that they had got before the trial.
-    bytes_before: u64,
-}
-
-impl Running {
-    fn at(url: &str) -> Option<Self> {
-        let answering = |url: String| {
-            let control = Control::at(&url);
-            let stats = control.stats().ok()?;
-            Some((control, stats))
+impl Told for Stats {
+    fn together(each: &[Self]) -> Self {
+        let sum = |of: fn(&Self) -> u64| each.iter().map(of).sum();
+        let worst = |of: fn(&Self) -> Quantiles| {
+            let greatest = |part: fn(&Quantiles) -> u64| {
+                let parts = each.iter().map(|stats| part(&of(stats)));
+                parts.max().unwrap_or_default()
+            };
+            Quantiles {
+                p50_us: greatest(|of| of.p50_us),
+                p99_us: greatest(|of| of.p99_us),
+                max_us: greatest(|of| of.max_us),
+            }
         };
-        let addresses = http::each_address(url).ok()?.into_iter();
-        let mut running: Vec<(Control, Stats)> = addresses.filter_map(answering).collect();
-        // One that listens at both kinds of addresses is still one.
-        let is_of_ipv6 = |(control, _): &(Control, Stats)| control.url().starts_with("http://[");
-        if !running.iter().all(is_of_ipv6) {
-            running.retain(|one| !is_of_ipv6(one));
+        Self {
+            requests: sum(|of| of.requests),
+            request_bytes: sum(|of| of.request_bytes),
+            request_bytes_in_all: sum(|of| of.request_bytes_in_all),
+            busy_us: sum(|of| of.busy_us),
+            window_us: sum(|of| of.window_us),
+            queue_wait: worst(|of| of.queue_wait),
+            answer_lateness: worst(|of| of.answer_lateness),
+            ..Self::default()
         }
-        let (each, before): (Vec<Control>, Vec<Stats>) = running.into_iter().unzip();
-        (!each.is_empty()).then(|| Self {
-            url: url.to_owned(),
-            each,
-            bytes_before: together(&before).request_bytes_in_all,
-        })
     }
 
-    fn stats(&self) -> Result<Stats> {
-        let each = self.each.iter().map(Control::stats);
-        let each: Vec<Stats> = each.collect::<Result<_>>()?;
-        Ok(together(&each))
-    }
-}
-
-impl Companion for Running {
-    fn pid(&self) -> Option<i32> {
-        None
-    }
-
-    fn url(&self) -> &str {
-        &self.url
-    }
-
-    fn begin_window(&self) -> Result<()> {
-        self.each.iter().try_for_each(Control::reset_stats)
-    }
-
-    fn seen(&self) -> Result<CompanionSeen> {
-        let seen = seen(&self.stats()?);
-        Ok(CompanionSeen {
-            request_bytes_in_all: seen.request_bytes_in_all.saturating_sub(self.bytes_before),
-            ..seen
-        })
-    }
-
-    fn stop(self: Box<Self>) -> Result<()> {
-        Ok(())
-    }
-}
-
-/// What several simulators say: sums of what they counted, and the worst of their times.
-fn together(each: &[Stats]) -> Stats {
-    let sum = |of: fn(&Stats) -> u64| each.iter().map(of).sum();
-    let worst = |of: fn(&Stats) -> Quantiles| {
-        let greatest = |part: fn(&Quantiles) -> u64| {
-            let parts = each.iter().map(|stats| part(&of(stats)));
-            parts.max().unwrap_or_default()
-        };
-        Quantiles {
-            p50_us: greatest(|of| of.p50_us),
-            p99_us: greatest(|of| of.p99_us),
-            max_us: greatest(|of| of.max_us),
+    fn seen(&self) -> CompanionSeen {
+        CompanionSeen {
+            window: CompanionWindow {
+                requests: self.requests,
+                busy_share: self.busy_share(),
+                cpu_us_per_request: None,
+                cpu_us_per_session_second: None,
+                queue_wait: lag_quantiles(self.queue_wait),
+                answer_lateness: lag_quantiles(self.answer_lateness),
+                request_bytes: Some(self.request_bytes),
+                resources: None,
+            },
+            request_bytes_in_all: self.request_bytes_in_all,
         }
-    };
-    Stats {
-        requests: sum(|of| of.requests),
-        request_bytes: sum(|of| of.request_bytes),
-        request_bytes_in_all: sum(|of| of.request_bytes_in_all),
-        busy_us: sum(|of| of.busy_us),
-        window_us: sum(|of| of.window_us),
-        queue_wait: worst(|of| of.queue_wait),
-        answer_lateness: worst(|of| of.answer_lateness),
-        ..Stats::default()
-    }
-}
-
-fn seen(stats: &Stats) -> CompanionSeen {
-    CompanionSeen {
-        window: CompanionWindow {
-            requests: stats.requests,
-            busy_share: stats.busy_share(),
-            cpu_us_per_request: None,
-            cpu_us_per_session_second: None,
-            queue_wait: lag_quantiles(stats.queue_wait),
-            answer_lateness: lag_quantiles(stats.answer_lateness),
-            request_bytes: Some(stats.request_bytes),
-            resources: None,
-        },
-        request_bytes_in_all: stats.request_bytes_in_all,
     }
 }
 
@@ -301,7 +239,7 @@ mod tests {
             queue_wait: late(20, 30),
             ..one.clone()
         };
-        let seen = seen(&together(&[one, other]));
+        let seen = Stats::together(&[one, other]).seen();
         assert_eq!(seen.request_bytes_in_all, 2_000);
         assert_eq!((seen.window.requests, seen.window.busy_share), (20, 0.2));
         let quantiles = |of: &LagQuantiles| (of.p50_us, of.p99_us, of.max_us);

@@ -8,7 +8,7 @@ use plimsoll_core::latency::LagQuantiles;
 use plimsoll_core::record::CompanionWindow;
 use plimsoll_host::Result;
 use plimsoll_workload::Findings;
-use plimsoll_workload::companion::program::{About, Program};
+use plimsoll_workload::companion::program::{About, Elsewhere, Program, Told};
 use plimsoll_workload::companion::{Companion, CompanionSeen, Companions, Deployed, Start};
 use serde::{Deserialize, Serialize};
 
@@ -68,6 +68,11 @@ impl Companions for Mocks {
         }))
     }
 
+    fn at(&self, url: &str) -> Option<Box<dyn Companion>> {
+        let mocks = Elsewhere::<Stats>::at(url)?;
+        Some(Box::new(mocks))
+    }
+
     fn told(&self, url: &str) -> Vec<(String, String)> {
         vec![("PROVIDER_URLS".to_owned(), url.to_owned())]
     }
@@ -77,7 +82,6 @@ impl Companions for Mocks {
         Deployed {
             program: ABOUT.name,
             settings: Vec::new(),
-            asked: false,
         }
     }
 
@@ -155,7 +159,27 @@ pub struct Lateness {
     clippy::cast_precision_loss,
     reason = "microseconds of a trial are far below 2^53"
 )]
-impl Stats {
+impl Told for Stats {
+    fn together(each: &[Self]) -> Self {
+        let sum = |of: fn(&Self) -> u64| each.iter().map(of).sum();
+        let greatest = |of: fn(&Lateness) -> u64| {
+            let latenesses = each.iter().map(|stats| of(&stats.lateness));
+            latenesses.max().unwrap_or_default()
+        };
+        Self {
+            requests: sum(|of| of.requests),
+            busy_us: sum(|of| of.busy_us),
+            window_us: sum(|of| of.window_us),
+            lateness: Lateness {
+                p50_us: greatest(|of| of.p50_us),
+                p99_us: greatest(|of| of.p99_us),
+                max_us: greatest(|of| of.max_us),
+            },
+            audio_bytes: sum(|of| of.audio_bytes),
+            audio_bytes_in_all: sum(|of| of.audio_bytes_in_all),
+        }
+    }
+
     fn seen(&self) -> CompanionSeen {
         let Lateness {
             p50_us,
@@ -180,5 +204,37 @@ impl Stats {
             },
             request_bytes_in_all: self.audio_bytes_in_all,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn several_mocks_are_told_as_one_by_the_worst_of_them() {
+        let one = Stats {
+            requests: 10,
+            busy_us: 30,
+            window_us: 100,
+            lateness: Lateness {
+                p50_us: 1,
+                p99_us: 7,
+                max_us: 8,
+            },
+            audio_bytes: 100,
+            audio_bytes_in_all: 1_000,
+        };
+        let mut other = one.clone();
+        (other.busy_us, other.lateness.p99_us) = (10, 20);
+        let CompanionSeen {
+            window,
+            request_bytes_in_all,
+        } = Stats::together(&[one, other]).seen();
+        assert_eq!(request_bytes_in_all, 2_000);
+        assert_eq!((window.requests, window.busy_share), (20, 0.2));
+        let late = window.answer_lateness;
+        let quantiles = (late.p50_us, late.p99_us, late.max_us);
+        assert_eq!(quantiles, (Some(1.0), Some(20.0), Some(8.0)));
     }
 }

@@ -37,9 +37,7 @@ pub trait Companions: Sync {
 
     /// Those that run already at this URL, where targets ask them; `None` if nothing there is such a program, or if it
     /// cannot be asked.
-    fn at(&self, _url: &str) -> Option<Box<dyn Companion>> {
-        None
-    }
+    fn at(&self, url: &str) -> Option<Box<dyn Companion>>;
 
     /// What a target is told, so that it asks at this URL.
     fn told(&self, url: &str) -> Vec<(String, String)>;
@@ -64,8 +62,6 @@ pub struct Deployed {
     pub program: &'static str,
     /// Its other settings: environment variables.
     pub settings: Vec<(String, String)>,
-    /// Whether [`Companions::at`] finds it.
-    pub asked: bool,
 }
 
 /// How a companion is started.

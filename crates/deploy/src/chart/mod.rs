@@ -143,7 +143,6 @@ fn targets(targets: &[Target]) -> String {
                 "port": COMPANION_PORT,
                 "urlVariable": companion.url_variable,
                 "env": companion.settings,
-                "asked": companion.asked,
             });
         }
         (target.name.clone(), known)

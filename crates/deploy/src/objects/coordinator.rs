@@ -5,9 +5,9 @@ use super::pod::{Pod, TOKEN_FILE, empty, mount, of_command, token_mount, token_v
 use super::{companion, headless};
 use crate::node::{Item, Node, Object, fields, list, map, text};
 use crate::settings::{
-    AGENTS, ARGUMENTS, ASKS_COMPANION, CLAIM, COORDINATOR_CPU, COORDINATOR_MEMORY,
-    COORDINATOR_PORT, HAS_CLAIM, HAS_COMPANION, HAS_SESSIONS, IS_TARGET, IS_URL, KEEP_S, NAME,
-    NO_CLAIM, NO_SESSIONS, OBSERVED, RUN, SCHEME, SESSIONS, TARGET_PORT, URL, WORKLOAD,
+    AGENTS, ARGUMENTS, CLAIM, COORDINATOR_CPU, COORDINATOR_MEMORY, COORDINATOR_PORT, HAS_CLAIM,
+    HAS_COMPANION, HAS_SESSIONS, IS_TARGET, IS_URL, KEEP_S, NAME, NO_CLAIM, NO_SESSIONS, OBSERVED,
+    RUN, SCHEME, SESSIONS, TARGET_PORT, URL, WORKLOAD,
 };
 
 const NAMED: &str = "coordinator";
@@ -99,7 +99,7 @@ fn arguments() -> Vec<Item> {
     items.push(Item::When(IS_TARGET, vec![one(url), observed]));
     items.push(Item::When(IS_URL, vec![one(URL.into())]));
     items.push(Item::When(
-        ASKS_COMPANION,
+        HAS_COMPANION,
         vec![one("--inference".into()), one(companion::each_url())],
     ));
     items.push(one("--workload".into()));

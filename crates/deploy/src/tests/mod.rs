@@ -33,7 +33,6 @@ fn target() -> Target {
             program: "plimsoll-back-end".to_owned(),
             settings: texts(&[("SEED", "1")]),
             url_variable: "BACK_END_URL".to_owned(),
-            asked: true,
         }),
         image: Some(Image {
             family: Family::Rust,

@@ -1,11 +1,12 @@
-//! The inference simulator as a process of the test.
+//! What targets ask, as a process of the test.
 
 use std::io::{BufRead, BufReader};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use super::inference_binary;
 
-/// A simulator on the loopback. It ends when this value is dropped.
+/// A simulator, of inference or of providers, on the loopback. It ends when this value is dropped.
 pub(crate) struct Simulator {
     child: Child,
     /// `http://127.0.0.1:PORT`.
@@ -13,9 +14,21 @@ pub(crate) struct Simulator {
 }
 
 impl Simulator {
-    /// Starts it with these settings, and waits until it serves.
+    /// Starts that of inference with these settings, and waits until it serves.
     pub(crate) fn with(settings: &[(&str, &str)]) -> Self {
-        let mut child = Command::new(inference_binary())
+        Self::start(inference_binary(), settings)
+    }
+
+    /// Starts the mock providers, and waits until they serve.
+    pub(crate) fn of_providers() -> Self {
+        Self::start(
+            &inference_binary().with_file_name("plimsoll-providers"),
+            &[],
+        )
+    }
+
+    fn start(program: &Path, settings: &[(&str, &str)]) -> Self {
+        let mut child = Command::new(program)
             .env("PORT", "0")
             .envs(settings.iter().copied())
             .stdin(Stdio::null())

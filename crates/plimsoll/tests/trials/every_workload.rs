@@ -102,16 +102,17 @@ fn every_workload_of_the_command_is_here_and_has_its_flags() {
 #[test]
 #[measures]
 fn a_simulator_that_a_server_asks_already_says_what_it_saw() {
-    let (url, simulator) = (server_of(usual_work(&Stt)), Simulator::with(&[]));
-    let trial = |inference: &str| {
+    let trial = |workload: &dyn Workload, url: &str, asked: &str| {
+        let (name, sessions) = (workload.about().name, sessions_of(workload));
         let line = format!(
-            "run --url {url} --inference {inference} --sessions 20 --ramp 0.2 --warm-up 1 --measured 2 --grace 6"
+            "run --workload {name} --url {url} --inference {asked} --sessions {sessions} --ramp 0.2 --warm-up 1 --measured 2 --grace 6"
         );
         let _turn = shared_turn();
         Plimsoll::measuring(line.split(' ')).run()
     };
-    // This server answers by itself, and the simulator says so.
-    let ended = trial(&simulator.url);
+    // These servers answer by themselves, and the simulators say so.
+    let stt = server_of(usual_work(&Stt));
+    let ended = trial(&Stt, &stt, &Simulator::with(&[]).url);
     ended.expect_code(3);
     let record = ended.json_of("trial-001.json");
     expect_valid(&record, "trial.json");
@@ -120,10 +121,24 @@ fn a_simulator_that_a_server_asks_already_says_what_it_saw() {
     let told = caveats.iter().any(|of| of["id"] == "back-end-bypassed");
     assert!(told, "{caveats:?}");
 
-    let refused = trial("http://127.0.0.1:9");
+    let voice = server_of(usual_work(&Voice));
+    let ended = trial(&Voice, &voice, &Simulator::of_providers().url);
+    let record = ended.json_of("trial-001.json");
+    expect_valid(&record, "trial.json");
+    assert_eq!(record["inference"]["requests"], 0);
+
+    let refused = trial(&Stt, &stt, "http://127.0.0.1:9");
     refused.expect_code(2);
     let told = "--inference http://127.0.0.1:9: the inference simulator does not answer there";
     assert!(refused.stderr.contains(told), "{}", refused.stderr);
+}
+
+/// A caller has a turn each eight seconds, so few have one in a short window.
+fn sessions_of(workload: &dyn Workload) -> &'static str {
+    match workload.about().name {
+        "voice" => "100",
+        _ => "20",
+    }
 }
 
 #[test]
@@ -133,10 +148,8 @@ fn every_workload_is_measured_kept_and_shown() {
         let name = workload.about().name;
         let url = server_of(usual_work(workload));
         let trial = |line: &str| {
-            // A caller has a turn each eight seconds, so few have one in a short window.
-            let sessions = if name == "voice" { "100" } else { "20" };
             let mut words = vec!["run", "--workload", name, "--url", &url];
-            words.extend(["--sessions", sessions]);
+            words.extend(["--sessions", sessions_of(workload)]);
             words.extend(line.split_whitespace());
             words.extend("--ramp 0.2 --warm-up 1 --measured 2 --grace 6 --json".split(' '));
             let _turn = shared_turn();

@@ -3,6 +3,7 @@
 //! It prints a JSON object with its `address` when it listens, answers `GET /health`, and gives the statistics of a window at
 //! `GET /stats`, which `POST /stats/reset` begins.
 
+use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -11,7 +12,7 @@ use plimsoll_host::process::{Child, Ended, Launch, Ready};
 use plimsoll_host::{Error, Result};
 use serde::de::DeserializeOwned;
 
-use super::Start;
+use super::{Companion, CompanionSeen, Start};
 
 const START_TIMEOUT: Duration = Duration::from_secs(10);
 const STOP_GRACE: Duration = Duration::from_secs(2);
@@ -226,6 +227,79 @@ impl Program {
     /// The system does not report how it ended.
     pub fn stop(mut self) -> Result<Ended> {
         self.child.terminate(STOP_GRACE)
+    }
+}
+
+/// What a program of ours says of itself at `GET /stats`.
+pub trait Told: DeserializeOwned {
+    /// Several of them as one: sums of what they counted, and the worst of their times.
+    fn together(each: &[Self]) -> Self;
+
+    /// What matters to every trial.
+    fn seen(&self) -> CompanionSeen;
+}
+
+/// Programs of ours that run already behind one name, such as those of a cluster. Only what they say of themselves is known.
+#[derive(Debug)]
+pub struct Elsewhere<T> {
+    url: String,
+    each: Vec<Control>,
+    /// Bytes that they had got before the trial.
+    bytes_before: u64,
+    told: PhantomData<fn() -> T>,
+}
+
+impl<T: Told> Elsewhere<T> {
+    /// Those that answer at this URL; `None` if there are none.
+    #[must_use]
+    pub fn at(url: &str) -> Option<Self> {
+        let answering = |url: String| {
+            let control = Control::at(&url);
+            let told = control.stats().ok()?;
+            Some((control, told))
+        };
+        let addresses = http::each_address(url).ok()?.into_iter();
+        let mut running: Vec<(Control, T)> = addresses.filter_map(answering).collect();
+        // One that listens at both kinds of addresses is still one.
+        let is_of_ipv6 = |(control, _): &(Control, T)| control.url().starts_with("http://[");
+        if !running.iter().all(is_of_ipv6) {
+            running.retain(|one| !is_of_ipv6(one));
+        }
+        let (each, before): (Vec<Control>, Vec<T>) = running.into_iter().unzip();
+        (!each.is_empty()).then(|| Self {
+            url: url.to_owned(),
+            each,
+            bytes_before: T::together(&before).seen().request_bytes_in_all,
+            told: PhantomData,
+        })
+    }
+}
+
+impl<T: Told> Companion for Elsewhere<T> {
+    fn pid(&self) -> Option<i32> {
+        None
+    }
+
+    fn url(&self) -> &str {
+        &self.url
+    }
+
+    fn begin_window(&self) -> Result<()> {
+        self.each.iter().try_for_each(Control::reset_stats)
+    }
+
+    fn seen(&self) -> Result<CompanionSeen> {
+        let each = self.each.iter().map(Control::stats);
+        let each: Vec<T> = each.collect::<Result<_>>()?;
+        let seen = T::together(&each).seen();
+        Ok(CompanionSeen {
+            request_bytes_in_all: seen.request_bytes_in_all.saturating_sub(self.bytes_before),
+            ..seen
+        })
+    }
+
+    fn stop(self: Box<Self>) -> Result<()> {
+        Ok(())
     }
 }
 

@@ -136,6 +136,5 @@ fn companion(
         program: deployed.program.to_owned(),
         settings: deployed.settings.into_iter().collect(),
         url_variable: variable.clone(),
-        asked: deployed.asked,
     }))
 }

@@ -59,7 +59,7 @@ divided=${TARGETS:-"rust-axum cpp-beast java-helidon scala-pekko go-nethttp elix
 tuned_ones="rust-axum cpp-beast go-nethttp ts-bun elixir-otp java-helidon scala-pekko python-asgi"
 framework_ones="rust-axum-plain cpp-uwebsockets cpp-beast-plain go-nethttp-plain ts-bun-plain ts-node elixir-cowboy-plain java-helidon-plain scala-pekko-plain python-fastapi-granian"
 every="rust-epoll $tuned_ones $framework_ones"
-overloaded=${TARGETS:-"rust-epoll $framework_ones python-fastapi-uvicorn"}
+overloaded=${TARGETS:-"$framework_ones python-fastapi-uvicorn"}
 
 # What a framework costs: each gateway whose manifest names a tuned one, beside that. A JVM needs more than a few seconds
 # to warm up, and one vCPU does not carry 200 sessions with FastAPI.

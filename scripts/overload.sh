@@ -46,6 +46,8 @@ inference=$(free_port)
 port=$(free_port)
 cores=$(nproc)
 last=$((cores - 1))
+# The target gets the last core, and everything else the others.
+others=0-$((cores > 1 ? cores - 2 : 0))
 
 here=127.0.0.1
 there=127.0.0.1
@@ -65,7 +67,7 @@ else
     echo "overload: no network namespace can be made here, so $target is reached over the loopback" >&2
 fi
 
-target/release/plimsoll-inference --bind $here --port "$inference" >"$scratch/simulator.log" 2>&1 &
+taskset -c "$others" target/release/plimsoll-inference --bind $here --port "$inference" >"$scratch/simulator.log" 2>&1 &
 simulator_pid=$!
 
 # The run command and its variables, as in the manifest.
@@ -111,7 +113,7 @@ done
 
 run() {
     code=0
-    "$plimsoll" run --url "ws://$there:$port/ws/stt" --pid "$target_pid" --sessions "$1" --profile quick --grace 15 --out "$out" >"$scratch/run.log" 2>&1 || code=$?
+    "$plimsoll" run --url "ws://$there:$port/ws/stt" --pid "$target_pid" --inference "http://$here:$inference" --client-cpus "$others" --sessions "$1" --profile quick --grace 15 --out "$out" >"$scratch/run.log" 2>&1 || code=$?
     [ "$code" != 2 ] || { cat "$scratch/run.log" >&2; exit 2; }
 }
 run "$sessions"

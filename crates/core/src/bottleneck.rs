@@ -114,8 +114,18 @@ pub fn diagnose(trial: &Trial, companion: &CompanionTerms) -> Option<(Bottleneck
     if let Some(outright) = Outright::among(&trial.gates) {
         return Some(of_outright(trial, outright));
     }
+    let ran_out = trial.target_resources.as_ref();
+    let ran_out = ran_out.and_then(|resources| ran_out_of(&Given::to(trial), resources));
     if let Some(evidence) = errors_of_the_back_end(trial, companion.error_stages) {
-        return Some((companion.bottleneck, evidence));
+        // A target without CPU time does not read in time what its back end has answered. That the back end was in time is
+        // only known if it was asked.
+        return Some(match (ran_out, &trial.companion) {
+            (Some((kind, of_target)), Some(_)) => {
+                let evidence = format!("{of_target}; {evidence}, which was not late itself");
+                (kind, evidence)
+            }
+            _ => (companion.bottleneck, evidence),
+        });
     }
     if let Some(evidence) = refused_by_admission(trial) {
         return Some((Bottleneck::Admission, evidence));
@@ -127,7 +137,7 @@ pub fn diagnose(trial: &Trial, companion: &CompanionTerms) -> Option<(Bottleneck
         );
         return Some((Bottleneck::Unknown, evidence));
     };
-    Some(of_the_target(trial, failed, resources))
+    Some(ran_out.unwrap_or_else(|| nothing_ran_out(trial, failed, resources)))
 }
 
 /// How the target ended, as a reason in the ledger. What follows is its exit status.
@@ -155,15 +165,11 @@ fn of_outright(trial: &Trial, outright: Outright) -> (Bottleneck, String) {
     }
 }
 
-fn of_the_target(
-    trial: &Trial,
-    failed: &GateResult,
-    resources: &TargetResources,
-) -> (Bottleneck, String) {
-    let given = Given::to(trial);
+/// What of its own the target had no more of.
+fn ran_out_of(given: &Given, resources: &TargetResources) -> Option<(Bottleneck, String)> {
     let used = given.used(resources);
     if let Some(evidence) = memory(resources) {
-        return (Bottleneck::Memory, evidence);
+        return Some((Bottleneck::Memory, evidence));
     }
     let throttled = resources.throttled_share.unwrap_or(0.0);
     if throttled >= THROTTLED_SHARE {
@@ -171,13 +177,13 @@ fn of_the_target(
             "throttled in {} of the quota's periods, and {used}",
             percent(throttled)
         );
-        return (Bottleneck::QuotaThrottling, evidence);
+        return Some((Bottleneck::QuotaThrottling, evidence));
     }
     if given
         .share(resources)
         .is_some_and(|share| share >= CPU_BUSY_SHARE)
     {
-        return (Bottleneck::Cpu, used);
+        return Some((Bottleneck::Cpu, used));
     }
     if let Some(share) = resources.core_share()
         && share >= CPU_BUSY_SHARE
@@ -187,7 +193,7 @@ fn of_the_target(
             percent(share - resources.cpu_share),
             percent(share)
         );
-        return (Bottleneck::Cpu, evidence);
+        return Some((Bottleneck::Cpu, evidence));
     }
     if let Some(share) = resources.busiest_thread_share
         && share >= CPU_BUSY_SHARE
@@ -196,8 +202,17 @@ fn of_the_target(
             "one thread used {} of a core, although {used}",
             percent(share)
         );
-        return (Bottleneck::Cpu, evidence);
+        return Some((Bottleneck::Cpu, evidence));
     }
+    None
+}
+
+fn nothing_ran_out(
+    trial: &Trial,
+    failed: &GateResult,
+    resources: &TargetResources,
+) -> (Bottleneck, String) {
+    let used = Given::to(trial).used(resources);
     let ledger = &trial.ledger;
     if ledger.sessions_failed + ledger.sessions_died > 0 {
         let sessions = trial.load_unit.opened();

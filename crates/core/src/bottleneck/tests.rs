@@ -5,7 +5,9 @@ use crate::caveat::{Doubt, Terms};
 use crate::latency::Latency;
 use crate::ledger::Ledger;
 use crate::profile::{Length, Profile};
-use crate::record::{Client, Environment, LoadUnit, SCHEMA_VERSION, SocketResources, Target};
+use crate::record::{
+    Client, CompanionWindow, Environment, LoadUnit, SCHEMA_VERSION, SocketResources, Target,
+};
 
 fn gate(name: &str, pass: bool) -> GateResult {
     GateResult {
@@ -286,6 +288,26 @@ fn errors_that_name_the_back_end_are_the_back_ends() {
         evidence,
         "65 errors of the target name its back end, 60 of them model_request/timeout"
     );
+    // A target that has run out answers nobody in time. That its back end was in time is known only if that was asked.
+    let busy = |companion: Option<CompanionWindow>| {
+        let mut trial = trial.clone();
+        trial.companion = companion;
+        let resources = trial.target_resources.as_mut().expect("there");
+        resources.cpu_share = 0.97;
+        told(&trial)
+    };
+    assert_eq!(busy(None), (kind, evidence.clone()));
+    let (of_target, told_of_it) = busy(Some(CompanionWindow::default()));
+    assert_eq!(of_target, Bottleneck::Cpu);
+    assert_eq!(
+        told_of_it,
+        format!(
+            "the target used 97 % of the CPU time it was given; {evidence}, which was not late itself"
+        )
+    );
+    // One that has time left gets no answer.
+    trial.companion = Some(CompanionWindow::default());
+    assert_eq!(told(&trial), (kind, evidence));
     // To a workload without a companion, these stages mean nothing.
     let (kind, _) = super::diagnose(&trial, &CompanionTerms::default()).expect("told");
     assert_eq!(kind, Bottleneck::LatencyWithoutCpu);

@@ -120,8 +120,11 @@ pub fn diagnose(trial: &Trial, companion: &CompanionTerms) -> Option<(Bottleneck
         // A target without CPU time does not read in time what its back end has answered. That the back end was in time is
         // only known if it was asked.
         return Some(match (ran_out, &trial.companion) {
-            (Some((kind, of_target)), Some(_)) => {
-                let evidence = format!("{of_target}; {evidence}, which was not late itself");
+            (Some((kind, of_target)), Some(back_end)) => {
+                let late_ms = back_end.answer_lateness.p99_us.unwrap_or(0.0) / 1e3;
+                let evidence = format!(
+                    "{of_target}; {evidence}, but its answers were {late_ms:.1} ms late (p99)"
+                );
                 (kind, evidence)
             }
             _ => (companion.bottleneck, evidence),

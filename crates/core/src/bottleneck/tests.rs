@@ -297,12 +297,14 @@ fn errors_that_name_the_back_end_are_the_back_ends() {
         told(&trial)
     };
     assert_eq!(busy(None), (kind, evidence.clone()));
-    let (of_target, told_of_it) = busy(Some(CompanionWindow::default()));
+    let mut in_time = CompanionWindow::default();
+    in_time.answer_lateness.p99_us = Some(1_500.0);
+    let (of_target, told_of_it) = busy(Some(in_time));
     assert_eq!(of_target, Bottleneck::Cpu);
     assert_eq!(
         told_of_it,
         format!(
-            "the target used 97 % of the CPU time it was given; {evidence}, which was not late itself"
+            "the target used 97 % of the CPU time it was given; {evidence}, but its answers were 1.5 ms late (p99)"
         )
     );
     // One that has time left gets no answer.

@@ -115,7 +115,7 @@ pub fn diagnose(trial: &Trial, companion: &CompanionTerms) -> Option<(Bottleneck
         return Some(of_outright(trial, outright));
     }
     let ran_out = trial.target_resources.as_ref();
-    let ran_out = ran_out.and_then(|resources| ran_out_of(&Given::to(trial), resources));
+    let ran_out = ran_out.and_then(|resources| ran_out_of(&Given::to(trial, resources), resources));
     if let Some(evidence) = errors_of_the_back_end(trial, companion.error_stages) {
         // A target without CPU time does not read in time what its back end has answered. That the back end was in time is
         // only known if it was asked.
@@ -215,7 +215,7 @@ fn nothing_ran_out(
     failed: &GateResult,
     resources: &TargetResources,
 ) -> (Bottleneck, String) {
-    let used = Given::to(trial).used(resources);
+    let used = Given::to(trial, resources).used(resources);
     let ledger = &trial.ledger;
     if ledger.sessions_failed + ledger.sessions_died > 0 {
         let sessions = trial.load_unit.opened();
@@ -234,6 +234,8 @@ fn nothing_ran_out(
 enum Given {
     /// A number of vCPU, placed by Plimsoll.
     Vcpu,
+    /// So many cores of its machine: those that it may run on.
+    Allowed(f64),
     /// All cores of a machine that it shares.
     Cores(f64),
     /// Not known.
@@ -241,19 +243,23 @@ enum Given {
 }
 
 impl Given {
-    fn to(trial: &Trial) -> Self {
+    fn to(trial: &Trial, resources: &TargetResources) -> Self {
         let cores = trial.environment.machine.get("cores");
-        match (trial.vcpu, cores.and_then(|cores| cores.parse().ok())) {
-            (Some(_), _) => Self::Vcpu,
-            (None, Some(cores)) if cores > 0.0 => Self::Cores(cores),
-            (None, _) => Self::Unknown,
+        let cores = cores.and_then(|cores| cores.parse().ok());
+        match (trial.vcpu, resources.cpus_allowed, cores) {
+            (Some(_), _, _) => Self::Vcpu,
+            (None, Some(allowed), _) => Self::Allowed(allowed),
+            (None, None, Some(cores)) if cores > 0.0 => Self::Cores(cores),
+            (None, None, _) => Self::Unknown,
         }
     }
 
     fn share(&self, resources: &TargetResources) -> Option<f64> {
         match self {
             Self::Vcpu => Some(resources.cpu_share),
-            Self::Cores(cores) => Some(resources.cpus_busy.unwrap_or(resources.cpu_share) / cores),
+            Self::Allowed(cores) | Self::Cores(cores) => {
+                Some(resources.cpus_busy.unwrap_or(resources.cpu_share) / cores)
+            }
             Self::Unknown => None,
         }
     }
@@ -262,6 +268,9 @@ impl Given {
         let share = percent(resources.cpu_share);
         match self {
             Self::Vcpu => format!("the target used {share} of the CPU time it was given"),
+            Self::Allowed(cores) => {
+                format!("the target used {share} of one core, and may use {cores}")
+            }
             Self::Cores(cores) => {
                 format!("the target used {share} of one core, on a machine of {cores}")
             }

@@ -427,6 +427,12 @@ fn a_target_that_was_not_placed_is_busy_when_the_machine_is() {
     let machine = &mut trial.environment.machine;
     machine.insert("cores".to_owned(), "2".to_owned());
     assert_eq!(told(&trial).0, Bottleneck::Cpu);
+    // It may not run on all of them, or is on another machine.
+    let resources = trial.target_resources.as_mut().expect("there");
+    resources.cpus_allowed = Some(16.0);
+    let (kind, evidence) = told(&trial);
+    assert_eq!(kind, Bottleneck::LatencyWithoutCpu);
+    assert!(evidence.contains("250 % of one core, and may use 16"));
 }
 
 #[test]

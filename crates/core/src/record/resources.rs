@@ -175,6 +175,9 @@ pub struct TargetResources {
     /// Average number of busy CPUs.
     #[serde(default)]
     pub cpus_busy: Option<f64>,
+    /// How many CPUs it may run on; `null` if that is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpus_allowed: Option<f64>,
     /// How often per second a thread gave up its CPU.
     #[serde(default)]
     pub voluntary_switches_per_s: Option<f64>,

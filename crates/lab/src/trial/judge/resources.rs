@@ -2,6 +2,7 @@
 
 use plimsoll_core::latency::{LagQuantiles, Series};
 use plimsoll_core::record::{Agent, Client, CompanionWindow, ProcessResources, TargetResources};
+use plimsoll_host::isolation::CpuList;
 use plimsoll_host::resources::{Passed, Usage};
 
 use super::{float, whole};
@@ -210,6 +211,7 @@ pub(super) fn target(
         kernel_writes_cpu_share: kernel_writes_cpu_share(measured),
         source: stage.source_name().unwrap_or_else(|| "unknown".to_owned()),
         cpus_busy: Some(usage.cpus_busy),
+        cpus_allowed: measured.soundness.target_cpus.as_ref().map(CpuList::vcpu),
         voluntary_switches_per_s: usage.voluntary_switches_per_s,
         involuntary_switches_per_s: usage.involuntary_switches_per_s,
         fds_peak: usage.fds_max,

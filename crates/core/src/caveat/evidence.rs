@@ -152,6 +152,11 @@ const CLOCK_ERROR_BLOCKING_MS: f64 = 50.0;
 /// A client that is late by this share of what a latency is beyond its gate does not explain it. Its lateness counts
 /// twice, when it writes and when it reads, and once more by the clump that it writes then.
 const EXPLAINS_LITTLE: f64 = 0.1;
+/// The share of the load that the client may owe at the window's end, if it may be late by the usual distortion. It owes
+/// as much more as it may be later.
+const OWED_SHARE: f64 = 0.001;
+/// The most of it, however late the client may be.
+const OWED_SHARE_MOST: f64 = 0.05;
 /// How much a target must lack before that explains lost answers or sessions. Lacking a twentieth only makes it late.
 const MUCH_STARVED: f64 = 0.25;
 
@@ -163,6 +168,9 @@ impl Limits {
     /// gate* does not explain that fail. Then this tenth is the limit, because one such gate is enough for a fail. The
     /// client's own lateness affects its reading as much as its writing. So latencies caused by a starved client are
     /// about as large as its send lag, and stay far from ten times it.
+    ///
+    /// A client that is late when the window ends owes the frames of that time. So the share that it must have written
+    /// follows its lateness. A target that failed with nearly all of the load would not have passed with all of it.
     #[must_use]
     pub fn for_verdict(tightest_ms: Option<f64>, gates: &[GateResult]) -> Self {
         let excess_ms = |gate: &GateResult| {
@@ -171,7 +179,9 @@ impl Limits {
         };
         let worst_ms = gates.iter().filter_map(excess_ms).fold(0.0, f64::max);
         let usual_ms = usual_distortion_ms(tightest_ms);
-        let mut limits = Self::of_distortion(usual_ms.max(worst_ms * EXPLAINS_LITTLE));
+        let allowed_ms = usual_ms.max(worst_ms * EXPLAINS_LITTLE);
+        let mut limits = Self::of_distortion(allowed_ms);
+        limits.achieved_share = 1.0 - (OWED_SHARE * allowed_ms / usual_ms).min(OWED_SHARE_MOST);
         if gates.iter().any(|gate| !gate.pass && !gate.is_on_latency()) {
             limits.target_starved_share = MUCH_STARVED;
         }
@@ -192,7 +202,7 @@ impl Limits {
             send_lag_p999_us: distortion_ms * 1e3,
             client_busy_share: 0.95,
             client_wait_share: 0.25,
-            achieved_share: 0.999,
+            achieved_share: 1.0 - OWED_SHARE,
             companion_p99_ms: distortion_ms,
             steal_share: 0.05,
             target_starved_share: 0.05,

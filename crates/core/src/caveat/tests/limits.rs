@@ -214,6 +214,15 @@ fn a_latency_beyond_its_gate_is_not_explained_by_a_tenth_of_that() {
         580.0
     );
     assert_eq!(limit_ms(&[latency_gate(400.0)]), 20.0);
+    // What the client may owe at the end follows.
+    let written = |observed: f64| {
+        let limits = Limits::for_verdict(Some(200.0), &[latency_gate(observed)]);
+        (limits.achieved_share * 1e4).round() / 1e4
+    };
+    assert_eq!(written(150.0), 0.999);
+    assert_eq!(written(290.0), 0.999, "a fail by a little");
+    assert_eq!(written(400.0), 0.998);
+    assert_eq!(written(6_000.0), 0.95);
     // A count says nothing about lag.
     let lost = GateResult {
         name: "frames_lost".to_owned(),

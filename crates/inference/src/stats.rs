@@ -5,7 +5,8 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use hdrhistogram::Histogram;
-use serde::Serialize;
+use plimsoll_core::latency::Percentiles;
+use plimsoll_workload_stt::simulator::Stats as Window;
 
 use crate::faults::Fault;
 
@@ -117,8 +118,8 @@ impl Stats {
 
     /// The window so far.
     #[must_use]
-    pub fn window(&self, now: Clocks) -> WindowReport {
-        WindowReport {
+    pub fn window(&self, now: Clocks) -> Window {
+        Window {
             requests: self.window.requests,
             request_bytes: self.window.request_bytes,
             request_bytes_in_all: self.life.request_bytes,
@@ -132,7 +133,7 @@ impl Stats {
             inflight_max: self.window.inflight_max,
             faults: Fault::ALL
                 .iter()
-                .map(|&fault| (fault.name(), self.window.faults[fault as usize]))
+                .map(|&fault| (fault.name().to_owned(), self.window.faults[fault as usize]))
                 .collect(),
         }
     }
@@ -208,64 +209,6 @@ impl Stats {
             "Time from the drawn deadline to the handing over of the answer.",
         );
         text
-    }
-}
-
-/// The window, as `GET /stats` gives it.
-#[derive(Debug, Clone, Serialize)]
-pub struct WindowReport {
-    /// Requests read in the window.
-    pub requests: u64,
-    /// Bytes of their bodies.
-    pub request_bytes: u64,
-    /// Bytes of the bodies of all requests since the process started.
-    pub request_bytes_in_all: u64,
-    /// Time in the window that the event loop was busy; over `window_us` it is the busy share.
-    pub busy_us: u64,
-    /// Length of the window: time since the start or the last reset.
-    pub window_us: u64,
-    /// CPU time of the process since it started.
-    pub cpu_us: u64,
-    /// Time since the process started.
-    pub uptime_us: u64,
-    /// Waits for a place to be worked on.
-    pub queue_wait: Percentiles,
-    /// Lateness of answers against their drawn deadlines.
-    pub answer_lateness: Percentiles,
-    /// Requests read and not answered, now.
-    pub inflight: u64,
-    /// The most of them at once in the window.
-    pub inflight_max: u64,
-    /// Requests that met a fault, by its name.
-    #[serde(serialize_with = "as_object")]
-    pub faults: Vec<(&'static str, u64)>,
-}
-
-fn as_object<S: serde::Serializer>(
-    pairs: &[(&'static str, u64)],
-    serializer: S,
-) -> Result<S::Ok, S::Error> {
-    serializer.collect_map(pairs.iter().copied())
-}
-
-/// A distribution in three numbers, µs; all 0 where nothing was recorded.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct Percentiles {
-    /// Median.
-    pub p50_us: u64,
-    /// 99th percentile.
-    pub p99_us: u64,
-    /// Largest value.
-    pub max_us: u64,
-}
-
-impl Percentiles {
-    fn of(histogram: &Histogram<u64>) -> Self {
-        Self {
-            p50_us: histogram.value_at_quantile(0.5),
-            p99_us: histogram.value_at_quantile(0.99),
-            max_us: histogram.max(),
-        }
     }
 }
 
@@ -356,10 +299,7 @@ mod tests {
             ),
             (100_000, 1_000_000, 90_000, 1_000_000)
         );
-        assert_eq!(
-            first.faults.iter().find(|(name, _)| *name == "reset"),
-            Some(&("reset", 1))
-        );
+        assert_eq!(first.faults["reset"], 1);
 
         stats.reset_window(clocks(1000, 100, 90));
         stats.request_read(1280);
@@ -380,15 +320,8 @@ mod tests {
             (second.busy_us, second.window_us, second.cpu_us),
             (500_000, 2_000_000, 500_000)
         );
-        assert_eq!(
-            second.queue_wait,
-            Percentiles {
-                p50_us: 0,
-                p99_us: 0,
-                max_us: 0
-            }
-        );
-        assert!(second.faults.iter().all(|(_, count)| *count == 0));
+        assert_eq!(second.queue_wait, Percentiles::default());
+        assert!(second.faults.values().all(|count| *count == 0));
 
         let text = stats.prometheus(clocks(3000, 600, 500));
         for line in [

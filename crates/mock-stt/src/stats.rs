@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use hdrhistogram::Histogram;
+use plimsoll_core::latency::Percentiles;
 use plimsoll_mock_server::program::Clocks;
 use serde::Serialize;
 
@@ -54,19 +55,10 @@ pub struct Report {
     /// Audio of the window, in ms.
     pub window_audio_ms: u64,
     /// How much later than their time results were handed over.
-    pub lateness: Lateness,
+    pub lateness: Percentiles,
     /// Since the start.
     #[serde(flatten)]
     pub counts: Counts,
-}
-
-/// Percentiles in µs.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-#[expect(missing_docs, reason = "percentiles")]
-pub struct Lateness {
-    pub p50_us: u64,
-    pub p99_us: u64,
-    pub max_us: u64,
 }
 
 impl Default for Stats {
@@ -106,11 +98,7 @@ impl Stats {
             window_us: as_us(now.uptime.saturating_sub(self.began.uptime)),
             busy_us: as_us(now.loop_busy.saturating_sub(self.began.loop_busy)),
             window_audio_ms: self.counts.audio_ms - self.audio_began_ms,
-            lateness: Lateness {
-                p50_us: self.lateness.value_at_quantile(0.5),
-                p99_us: self.lateness.value_at_quantile(0.99),
-                max_us: self.lateness.max(),
-            },
+            lateness: Percentiles::of(&self.lateness),
             counts: self.counts.clone(),
         }
     }
@@ -138,7 +126,7 @@ mod tests {
         stats.counts.audio_ms = 100;
         let report = stats.report(clocks(20));
         assert_eq!((report.window_us, report.busy_us), (10_000_000, 5_000_000));
-        assert_eq!(report.lateness, Lateness::default());
+        assert_eq!(report.lateness, Percentiles::default());
         assert_eq!((report.window_audio_ms, report.counts.audio_ms), (60, 100));
         let told = serde_json::json!(report);
         assert_eq!(told["faults"]["stall"], 1, "{told}");

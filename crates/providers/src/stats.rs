@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use hdrhistogram::Histogram;
+use plimsoll_core::latency::Percentiles;
 use plimsoll_mock_server::program::Clocks;
-use plimsoll_workload_voice::companion::{Lateness, Stats as Window};
+use plimsoll_workload_voice::companion::Stats as Window;
 pub use plimsoll_workload_voice::outcome::Counts;
 use serde::Serialize;
 
@@ -185,11 +186,7 @@ impl Stats {
                 requests: self.requests() - requests,
                 busy_us: as_us(now.loop_busy.saturating_sub(clocks.loop_busy)),
                 window_us: as_us(now.uptime.saturating_sub(clocks.uptime)),
-                lateness: Lateness {
-                    p50_us: self.lateness.value_at_quantile(0.5),
-                    p99_us: self.lateness.value_at_quantile(0.99),
-                    max_us: self.lateness.max(),
-                },
+                lateness: Percentiles::of(&self.lateness),
                 audio_bytes: self.audio_bytes_in_all - audio_bytes,
                 audio_bytes_in_all: self.audio_bytes_in_all,
             },
@@ -269,7 +266,7 @@ mod tests {
             (report.window.busy_us, report.window.window_us),
             (5_000_000, 10_000_000)
         );
-        assert_eq!(report.window.lateness, Lateness::default());
+        assert_eq!(report.window.lateness, Percentiles::default());
         assert_eq!(
             (report.window.audio_bytes, report.window.audio_bytes_in_all),
             (1_280, 1_920)

@@ -9,7 +9,6 @@ use plimsoll_workload_http::h1::NumberedBody;
 use plimsoll_workload_http::posts::{Judge, Posts};
 
 use crate::InferenceTransport;
-use crate::companion::lag_quantiles;
 use crate::plan::{CPU_PASSES, NEWEST_P95_MS};
 use crate::reference::{Answer, compute};
 use crate::simulator::Stats;
@@ -73,8 +72,8 @@ impl BackEndLoad for Batches {
         Some(ServerWords {
             requests: stats.requests,
             busy_share: stats.busy_share(),
-            queue_wait: lag_quantiles(stats.queue_wait),
-            answer_lateness: lag_quantiles(stats.answer_lateness),
+            queue_wait: stats.queue_wait.into(),
+            answer_lateness: stats.answer_lateness.into(),
         })
     }
 

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use plimsoll_core::bottleneck::Bottleneck;
 use plimsoll_core::caveat::CompanionTerms;
-use plimsoll_core::latency::LagQuantiles;
+use plimsoll_core::latency::Percentiles;
 use plimsoll_core::record::CompanionWindow;
 use plimsoll_host::Result;
 use plimsoll_workload::Manifest;
@@ -12,7 +12,7 @@ use plimsoll_workload::companion::program::{Elsewhere, Program, Told};
 use plimsoll_workload::companion::{Companion, CompanionSeen, Companions, Deployed, Start};
 
 use crate::plan::{ASKS_INFERENCE, MODEL_DELAY_MS};
-use crate::simulator::{ABOUT, Quantiles, Stats};
+use crate::simulator::{ABOUT, Stats};
 use crate::synthetic::FRAME_BYTES;
 
 /// What one batch costs the simulator, in µs of CPU: about what `cargo bench -p plimsoll-inference` measures, and a
@@ -118,17 +118,7 @@ impl Companion for Started {
 impl Told for Stats {
     fn together(each: &[Self]) -> Self {
         let sum = |of: fn(&Self) -> u64| each.iter().map(of).sum();
-        let worst = |of: fn(&Self) -> Quantiles| {
-            let greatest = |part: fn(&Quantiles) -> u64| {
-                let parts = each.iter().map(|stats| part(&of(stats)));
-                parts.max().unwrap_or_default()
-            };
-            Quantiles {
-                p50_us: greatest(|of| of.p50_us),
-                p99_us: greatest(|of| of.p99_us),
-                max_us: greatest(|of| of.max_us),
-            }
-        };
+        let worst = |of: fn(&Self) -> Percentiles| Percentiles::worst_of(each.iter().map(of));
         Self {
             requests: sum(|of| of.requests),
             request_bytes: sum(|of| of.request_bytes),
@@ -148,8 +138,8 @@ impl Told for Stats {
                 busy_share: self.busy_share(),
                 cpu_us_per_request: None,
                 cpu_us_per_session_second: None,
-                queue_wait: lag_quantiles(self.queue_wait),
-                answer_lateness: lag_quantiles(self.answer_lateness),
+                queue_wait: self.queue_wait.into(),
+                answer_lateness: self.answer_lateness.into(),
                 request_bytes: Some(self.request_bytes),
                 resources: None,
             },
@@ -158,23 +148,10 @@ impl Told for Stats {
     }
 }
 
-/// The simulator reports no 99.9th percentile.
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "microseconds of a trial are far below 2^53"
-)]
-pub(crate) fn lag_quantiles(quantiles: Quantiles) -> LagQuantiles {
-    LagQuantiles {
-        p50_us: Some(quantiles.p50_us as f64),
-        p99_us: Some(quantiles.p99_us as f64),
-        p999_us: None,
-        max_us: Some(quantiles.max_us as f64),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use plimsoll_core::caveat::{Caveat, Doubt, Terms};
+    use plimsoll_core::latency::LagQuantiles;
     use plimsoll_workload::{Keys, Workload};
 
     use super::*;
@@ -219,7 +196,7 @@ mod tests {
 
     #[test]
     fn several_simulators_are_told_as_one_by_the_worst_of_them() {
-        let late = |p99_us, max_us| Quantiles {
+        let late = |p99_us, max_us| Percentiles {
             p50_us: 1,
             p99_us,
             max_us,

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use plimsoll_core::latency::Percentiles;
 use plimsoll_workload::companion::program::About;
 use serde::{Deserialize, Serialize};
 
@@ -44,17 +45,6 @@ pub const CONTRACT_VARIABLES: [&str; 14] = [
     "AUTH_TOKEN",
 ];
 
-/// Quantiles of a duration.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Quantiles {
-    /// Median, µs.
-    pub p50_us: u64,
-    /// 99th percentile, µs.
-    pub p99_us: u64,
-    /// Maximum, µs.
-    pub max_us: u64,
-}
-
 /// The answer to `GET /stats`. Unless stated otherwise, a value covers the window since the last reset.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Stats {
@@ -66,18 +56,18 @@ pub struct Stats {
     /// Bytes of audio in all requests since it started, regardless of the window.
     #[serde(default)]
     pub request_bytes_in_all: u64,
-    /// Time for which its event loop was busy, µs.
+    /// Time in the window for which its event loop was busy, µs.
     pub busy_us: u64,
-    /// The window's length, µs.
+    /// The window's length: time since the start or the last reset, µs.
     pub window_us: u64,
     /// CPU time of the process since it started, µs.
     pub cpu_us: u64,
     /// Time since it started, µs.
     pub uptime_us: u64,
     /// How long requests waited for one of the model's places.
-    pub queue_wait: Quantiles,
+    pub queue_wait: Percentiles,
     /// How late answers were, compared with their drawn deadlines.
-    pub answer_lateness: Quantiles,
+    pub answer_lateness: Percentiles,
     /// Requests in flight now.
     pub inflight: u64,
     /// The most requests in flight at once.

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use plimsoll_core::bottleneck::Bottleneck;
 use plimsoll_core::caveat::CompanionTerms;
-use plimsoll_core::latency::LagQuantiles;
+use plimsoll_core::latency::{LagQuantiles, Percentiles};
 use plimsoll_core::record::CompanionWindow;
 use plimsoll_host::Result;
 use plimsoll_workload::Findings;
@@ -137,22 +137,11 @@ pub struct Stats {
     /// The window's length, µs.
     pub window_us: u64,
     /// How late answers were handed over, compared with their drawn times.
-    pub lateness: Lateness,
+    pub lateness: Percentiles,
     /// Bytes of audio that came in the window.
     pub audio_bytes: u64,
     /// The same since it started.
     pub audio_bytes_in_all: u64,
-}
-
-/// Quantiles of a lateness.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Lateness {
-    /// Median, µs.
-    pub p50_us: u64,
-    /// 99th percentile, µs.
-    pub p99_us: u64,
-    /// Maximum, µs.
-    pub max_us: u64,
 }
 
 #[expect(
@@ -162,30 +151,17 @@ pub struct Lateness {
 impl Told for Stats {
     fn together(each: &[Self]) -> Self {
         let sum = |of: fn(&Self) -> u64| each.iter().map(of).sum();
-        let greatest = |of: fn(&Lateness) -> u64| {
-            let latenesses = each.iter().map(|stats| of(&stats.lateness));
-            latenesses.max().unwrap_or_default()
-        };
         Self {
             requests: sum(|of| of.requests),
             busy_us: sum(|of| of.busy_us),
             window_us: sum(|of| of.window_us),
-            lateness: Lateness {
-                p50_us: greatest(|of| of.p50_us),
-                p99_us: greatest(|of| of.p99_us),
-                max_us: greatest(|of| of.max_us),
-            },
+            lateness: Percentiles::worst_of(each.iter().map(|stats| stats.lateness)),
             audio_bytes: sum(|of| of.audio_bytes),
             audio_bytes_in_all: sum(|of| of.audio_bytes_in_all),
         }
     }
 
     fn seen(&self) -> CompanionSeen {
-        let Lateness {
-            p50_us,
-            p99_us,
-            max_us,
-        } = self.lateness;
         CompanionSeen {
             window: CompanionWindow {
                 requests: self.requests,
@@ -193,12 +169,7 @@ impl Told for Stats {
                 cpu_us_per_request: None,
                 cpu_us_per_session_second: None,
                 queue_wait: LagQuantiles::default(),
-                answer_lateness: LagQuantiles {
-                    p50_us: Some(p50_us as f64),
-                    p99_us: Some(p99_us as f64),
-                    p999_us: None,
-                    max_us: Some(max_us as f64),
-                },
+                answer_lateness: self.lateness.into(),
                 request_bytes: Some(self.audio_bytes),
                 resources: None,
             },
@@ -217,7 +188,7 @@ mod tests {
             requests: 10,
             busy_us: 30,
             window_us: 100,
-            lateness: Lateness {
+            lateness: Percentiles {
                 p50_us: 1,
                 p99_us: 7,
                 max_us: 8,

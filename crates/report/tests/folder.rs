@@ -50,11 +50,15 @@ fn every_record_comes_back_as_it_was_written() {
         trial.file = format!("trial-{:03}.json", index + 2);
     }
     folder.write_bracket(&bracket).unwrap();
-    folder.write_calibration(&example::calibration()).unwrap();
-    let ws = example::client_costs();
+    folder
+        .write_calibration(&example::calibrations::engine())
+        .unwrap();
+    let ws = example::calibrations::client_costs();
     folder.write_client_costs(&ws).unwrap();
     folder.write_fleet(&example::fleet::two_agents()).unwrap();
-    folder.write_inference(&example::inference()).unwrap();
+    folder
+        .write_inference(&example::calibrations::inference())
+        .unwrap();
     folder.write_check(&example::check()).unwrap();
 
     let results = load(folder.path(), TELLERS).unwrap();
@@ -66,10 +70,10 @@ fn every_record_comes_back_as_it_was_written() {
     assert_eq!(trials, find.trials);
     assert_eq!(results.trials[13].stem, "trial-014");
     assert_eq!(results.bracket, Some(bracket));
-    assert_eq!(results.calibration, Some(example::calibration()));
+    assert_eq!(results.calibration, Some(example::calibrations::engine()));
     assert_eq!(results.client_costs, [ws]);
     assert_eq!(results.fleet, Some(example::fleet::two_agents()));
-    assert_eq!(results.inference, Some(example::inference()));
+    assert_eq!(results.inference, Some(example::calibrations::inference()));
     let check = results
         .check
         .map(|check| serde_json::to_value(check).unwrap());
@@ -79,12 +83,12 @@ fn every_record_comes_back_as_it_was_written() {
 #[test]
 fn costs_without_a_workload_are_of_the_one_in_the_name_of_their_file() {
     let (_place, folder) = folder_with_a_run();
-    let ws = example::client_costs();
+    let ws = example::calibrations::client_costs();
     let mut earlier = serde_json::to_value(&ws).unwrap();
     earlier.as_object_mut().unwrap().remove("workload");
     let file = folder.path().join("calibration-ws.json");
     fs::write(file, earlier.to_string()).unwrap();
-    let mut echo = example::client_costs();
+    let mut echo = example::calibrations::client_costs();
     "echo".clone_into(&mut echo.workload);
     folder.write_client_costs(&echo).unwrap();
     assert!(folder.path().join("calibration-echo.json").exists());

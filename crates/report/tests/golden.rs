@@ -272,7 +272,9 @@ fn without_codes(text: &str) -> String {
 fn check_and_calibration() {
     let rendered = rendered_with(&[], None, |folder| {
         folder.write_check(&example::check()).unwrap();
-        folder.write_calibration(&example::calibration()).unwrap();
+        folder
+            .write_calibration(&example::calibrations::engine())
+            .unwrap();
     });
     let files = ["summary.md", "step-summary.md", "junit.xml"];
     assert_files("check-and-calibration", &rendered, &files);
@@ -282,7 +284,7 @@ fn check_and_calibration() {
 #[test]
 fn client_costs_of_workload_ws() {
     let rendered = rendered_with(&[], None, |folder| {
-        let calibration = example::client_costs();
+        let calibration = example::calibrations::client_costs();
         folder.write_client_costs(&calibration).unwrap();
     });
     let files = ["summary.md", "step-summary.md", "junit.xml"];

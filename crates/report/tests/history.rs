@@ -57,7 +57,7 @@ impl Place {
             .unwrap();
         place
             .folder("c-calibrate")
-            .write_calibration(&example::calibration())
+            .write_calibration(&example::calibrations::engine())
             .unwrap();
         place
             .folder("sorted/d-check")
@@ -169,7 +169,7 @@ fn a_calibration_of_workload_ws_stands_by_its_first_cost() {
     let place = Place::new();
     place
         .folder("costs")
-        .write_client_costs(&example::client_costs())
+        .write_client_costs(&example::calibrations::client_costs())
         .unwrap();
     let (history, _) = place.refreshed();
     let found = all(&history);
@@ -194,7 +194,7 @@ fn a_calibration_of_an_inference_server_stands_by_what_the_server_holds() {
     let place = Place::new();
     place
         .folder("inference")
-        .write_inference(&example::inference())
+        .write_inference(&example::calibrations::inference())
         .unwrap();
     let (history, _) = place.refreshed();
     let found = all(&history);

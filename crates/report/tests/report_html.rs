@@ -206,7 +206,9 @@ fn check_and_calibration_are_tables() {
     let place = tempfile::tempdir().unwrap();
     let folder = ResultFolder::create(place.path()).unwrap();
     folder.write_check(&example::check()).unwrap();
-    folder.write_calibration(&example::calibration()).unwrap();
+    folder
+        .write_calibration(&example::calibrations::engine())
+        .unwrap();
     let page = assert_sound(&page_of(place.path()));
     assert_eq!(text_of(&page, "[data-test=verdict]"), "fail");
     let cases: Vec<String> = found(&page, "article:first-of-type tbody th")
@@ -222,7 +224,7 @@ fn check_and_calibration_are_tables() {
 fn client_costs_are_a_table() {
     let place = tempfile::tempdir().unwrap();
     let folder = ResultFolder::create(place.path()).unwrap();
-    let calibration = example::client_costs();
+    let calibration = example::calibrations::client_costs();
     folder.write_client_costs(&calibration).unwrap();
     let page = assert_sound(&page_of(place.path()));
     let claim = "One core of this client is on time with 172,500 messages per second";
@@ -235,7 +237,7 @@ fn client_costs_are_a_table() {
 fn the_loads_of_an_inference_server_are_a_table() {
     let place = tempfile::tempdir().unwrap();
     let folder = ResultFolder::create(place.path()).unwrap();
-    let calibration = example::inference();
+    let calibration = example::calibrations::inference();
     folder.write_inference(&calibration).unwrap();
     let page = assert_sound(&page_of(place.path()));
     let claim = "The inference server at http://127.0.0.1:9000 holds 80 sessions";

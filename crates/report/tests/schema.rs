@@ -59,16 +59,16 @@ fn records_hold_to_the_schema() {
     ranking_schema.validate(&record).unwrap();
     let check_schema = jsonschema::validator_for(&schema("check.json")).unwrap();
     check_schema.validate(&example::check()).unwrap();
-    let record = serde_json::to_value(example::calibration()).unwrap();
+    let record = serde_json::to_value(example::calibrations::engine()).unwrap();
     calibration_schema.validate(&record).unwrap();
     let costs_schema = jsonschema::validator_for(&schema("calibration-ws.json")).unwrap();
-    let record = serde_json::to_value(example::client_costs()).unwrap();
+    let record = serde_json::to_value(example::calibrations::client_costs()).unwrap();
     costs_schema.validate(&record).unwrap();
     let fleet_schema = jsonschema::validator_for(&schema("fleet.json")).unwrap();
     let record = serde_json::to_value(example::fleet::two_agents()).unwrap();
     fleet_schema.validate(&record).unwrap();
     let inference_schema = jsonschema::validator_for(&schema("inference.json")).unwrap();
-    let record = serde_json::to_value(example::inference()).unwrap();
+    let record = serde_json::to_value(example::calibrations::inference()).unwrap();
     inference_schema.validate(&record).unwrap();
 }
 

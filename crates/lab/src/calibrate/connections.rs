@@ -127,7 +127,7 @@ mod tests {
     fn what_is_opened_is_closed_by_the_sink() {
         let cpus = CpuList::new(vec![0]).expect("a core");
         let server = Server::new(Duration::from_millis(1), || Polite);
-        let sink = Sink::start(server, &Profile::quick(), &cpus).expect("a sink");
+        let sink = Sink::start(server, &Profile::quick(), &cpus, None).expect("a sink");
         let flow = Connections {
             per_s: 100,
             request: b"hello".to_vec(),

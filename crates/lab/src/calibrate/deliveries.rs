@@ -159,7 +159,7 @@ mod tests {
     fn each_batch_is_settled_once() {
         let cpus = CpuList::allowed_to_us().expect("a machine");
         let server = Server::new(Duration::from_millis(1), || OneAtATime { is_settled: true });
-        let sink = Sink::start(server, &Profile::quick(), &cpus).expect("a sink");
+        let sink = Sink::start(server, &Profile::quick(), &cpus, None).expect("a sink");
         let flow = Deliveries {
             connections: 3,
             period_ns: 1_000_000,

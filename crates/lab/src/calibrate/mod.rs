@@ -13,7 +13,7 @@
 //! [`inference`] asks another question with the same search: which load an inference server holds alone.
 //!
 //! On the loopback the kernel does the receiver's protocol work on the sender's core, so both numbers are higher than
-//! over a network.
+//! over a network. What a search is told is measured in the network that its target will have.
 
 mod agents;
 mod bare;
@@ -27,6 +27,7 @@ mod task;
 mod tls;
 
 use std::ops::ControlFlow;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use plimsoll_core::latency::{Series, quantile_us};
@@ -34,7 +35,7 @@ use plimsoll_core::profile::Profile;
 use plimsoll_core::record::ClientCost;
 use plimsoll_core::session::Endpoint;
 use plimsoll_engine::{Options, Report};
-use plimsoll_host::isolation::CpuList;
+use plimsoll_host::isolation::{CpuList, OwnNetwork};
 use plimsoll_host::machine::Limits;
 use plimsoll_host::signals::Stop;
 use plimsoll_tls::OwnTls;
@@ -86,6 +87,8 @@ pub struct Settings {
     pub client_cpus: CpuList,
     /// Cores of the sink.
     pub sink_cpus: CpuList,
+    /// The network of the sink, if it has one of its own as a target has; the loopback otherwise.
+    pub network: Option<Arc<OwnNetwork>>,
     /// The number of sessions with which the costs are measured; each work makes its own amount of it.
     pub sessions: u32,
     /// How often bare loop and engine take turns. Medians are reported.
@@ -441,7 +444,8 @@ fn drive(
         server = tls::over_tls(server, tls);
         profile.ramp_s *= TLS_OPENS_LONGER;
     }
-    let sink = Sink::start(server, &profile, &settings.sink_cpus)?;
+    let network = settings.network.as_deref();
+    let sink = Sink::start(server, &profile, &settings.sink_cpus, network)?;
     let to = Endpoint {
         host: sink.address().to_string(),
         path: work.path().to_owned(),

@@ -2,7 +2,7 @@
 //! more than the server that it plays would. A server that speaks unasked does so by the clock of the client's run.
 
 use std::io::{ErrorKind, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
@@ -10,7 +10,7 @@ use std::thread::JoinHandle;
 use plimsoll_core::profile::Profile;
 use plimsoll_engine::Company;
 use plimsoll_engine::clock::Clock;
-use plimsoll_host::isolation::CpuList;
+use plimsoll_host::isolation::{CpuList, OwnNetwork};
 use plimsoll_workload::calibrate::{After, Server, Speaker};
 
 use crate::error::{Error, Result};
@@ -29,15 +29,20 @@ pub(super) struct Sink {
 }
 
 impl Sink {
-    /// Starts a sink on a free port of the loopback, for a run with this profile.
+    /// Starts a sink on a free port, for a run with this profile: in a target's own network, or else on the loopback.
     ///
     /// # Errors
     /// No port or no thread is available.
-    pub(super) fn start(server: Server, profile: &Profile, cpus: &CpuList) -> Result<Self> {
+    pub(super) fn start(
+        server: Server,
+        profile: &Profile,
+        cpus: &CpuList,
+        network: Option<&OwnNetwork>,
+    ) -> Result<Self> {
         let failed = |error: std::io::Error| {
             Error::Usage(format!("the calibration's sink could not start: {error}"))
         };
-        let listener = TcpListener::bind(("127.0.0.1", 0)).map_err(failed)?;
+        let listener = listener(network).map_err(failed)?;
         // Listen again, because the standard library chooses its own backlog.
         let listening = socket2::SockRef::from(&listener).listen(BACKLOG);
         listening.map_err(failed)?;
@@ -72,6 +77,15 @@ impl Sink {
     #[must_use]
     pub(super) fn address(&self) -> SocketAddr {
         self.address
+    }
+}
+
+fn listener(network: Option<&OwnNetwork>) -> std::io::Result<TcpListener> {
+    match network {
+        Some(network) => network
+            .within(|| TcpListener::bind((network.target_address(), 0)))
+            .map_err(std::io::Error::other)?,
+        None => TcpListener::bind((Ipv4Addr::LOCALHOST, 0)),
     }
 }
 
@@ -199,6 +213,8 @@ impl Speaker for Discarding {
 mod tests {
     use std::time::Duration;
 
+    use plimsoll_host::isolation::Placement;
+
     use super::*;
 
     /// Says at each look how many ms of the run's warm-up have passed.
@@ -224,7 +240,7 @@ mod tests {
             ..Profile::quick()
         };
         let server = Server::new(Duration::from_millis(1), || Clockwork);
-        let sink = Sink::start(server, &profile, &cpus).expect("a sink");
+        let sink = Sink::start(server, &profile, &cpus, None).expect("a sink");
         let mut stream = TcpStream::connect(sink.address()).expect("a connection");
         stream.write_all(b"?").expect("written");
         let mut heard = [0; 6];
@@ -249,6 +265,31 @@ mod tests {
         // Whoever asks again gets the same clock.
         let again = sink.begin().expect("a clock");
         assert_eq!(again.epoch(), clock.epoch());
+    }
+
+    #[test]
+    fn it_can_be_where_a_target_would_be() {
+        let ours = CpuList::allowed_to_us().expect("a machine");
+        let placement = Placement {
+            client_cpus: ours.clone(),
+            target_cpus: ours.clone(),
+            vcpu: ours.vcpu(),
+        };
+        let network = match OwnNetwork::make(&placement, 1) {
+            Ok(network) => network,
+            Err(why) => {
+                plimsoll_testing::skipped!("a network of its own cannot be had: {why}");
+                return;
+            }
+        };
+        let server = Server::new(Duration::from_millis(1), || Clockwork);
+        let sink = Sink::start(server, &Profile::quick(), &ours, Some(&network)).expect("a sink");
+        assert_eq!(sink.address().ip(), network.target_address());
+        let mut stream = TcpStream::connect(sink.address()).expect("a connection");
+        stream.write_all(b"?").expect("written");
+        let mut heard = [0; 6];
+        stream.read_exact(&mut heard).expect("an answer");
+        assert_eq!(&heard, b"hello ");
     }
 
     /// The last whole number.

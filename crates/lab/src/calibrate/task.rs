@@ -97,6 +97,7 @@ impl Task {
         let settings = Settings {
             client_cpus: placement.client_cpus.clone(),
             sink_cpus: placement.target_cpus.clone(),
+            network: None,
             sessions: self.sessions.min(sessions_max()),
             rounds: self.rounds,
             seconds: self.seconds,

@@ -1,10 +1,12 @@
 //! How much load this machine's client, or the agents, can drive, estimated in seconds. A search warns early with it.
 
-use plimsoll_host::isolation::CpuList;
+use std::sync::Arc;
+
+use plimsoll_host::isolation::{CpuList, OwnNetwork};
 use plimsoll_host::signals::Stop;
 use plimsoll_lab::calibrate::{self, EngineOnAgent, Settings};
 use plimsoll_lab::fleet::Fleet;
-use plimsoll_lab::trial::{BackEnd, Conditions};
+use plimsoll_lab::trial::{BackEnd, Conditions, NetworkPlan};
 use plimsoll_report::words;
 use plimsoll_workload::Work;
 
@@ -64,13 +66,18 @@ pub(crate) fn quick_reach(
     })
 }
 
-/// CPU time of this machine's engine per frame, µs.
+/// CPU time of this machine's engine per frame, µs, in the network that the load will have.
 fn here(conditions: &Conditions, work: &dyn Work, stop: &Stop) -> Result<f64, Failure> {
     let placement = &conditions.placement;
     let sessions_max = calibrate::sessions_max();
+    // If the network cannot be had, the first trial says why.
+    let own = (conditions.network == NetworkPlan::Own)
+        .then(|| OwnNetwork::make(placement, 1).ok())
+        .flatten();
     let settings = Settings {
         client_cpus: placement.client_cpus.clone(),
         sink_cpus: placement.target_cpus.clone(),
+        network: own.map(Arc::new),
         sessions: work.usual_sessions().min(sessions_max),
         rounds: 1,
         seconds: calibrate::BRIEF_SECONDS,
@@ -126,7 +133,6 @@ fn whole(sessions: f64) -> u32 {
 mod tests {
     use super::*;
     use plimsoll_workload::{Plan, Value, Values, Workload};
-    use std::sync::Arc;
 
     /// A session of workload `echo` sends a fifth of the frames of a speech session.
     #[test]

@@ -17,6 +17,7 @@ fn settings() -> Settings {
     Settings {
         client_cpus: cpus.clone(),
         sink_cpus: cpus,
+        network: None,
         sessions: 20,
         rounds: 1,
         seconds: 0.5,

@@ -4,6 +4,7 @@
 #
 #   sh scripts/overload.sh TARGET FOLDER [SESSIONS [LATER [QUOTA]]]
 #
+# Variables of the gateways' contract, such as MAX_SESSIONS, pass to the target.
 # SESSIONS (1000) is about twice what QUOTA (1) of a core carries. LATER (50) sessions then go to the same process.
 # Results: FOLDER/trial-001 under the overload, FOLDER/trial-002 afterwards. Both are trials of a running server (--url,
 # --pid), so their verdicts carry the caveats of such trials. Here only the ledger and the memory count.

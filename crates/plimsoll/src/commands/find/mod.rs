@@ -361,7 +361,7 @@ pub(super) fn warn_early(
     }
     if max_given.is_none() {
         let settings = &mut plan.settings;
-        let beyond_reach = reach.sessions.saturating_add(reach.sessions / 2);
+        let beyond_reach = reach.sessions.saturating_add(reach.sessions / 4);
         settings.max = settings.max.min(beyond_reach).max(settings.start);
     }
     Ok(())

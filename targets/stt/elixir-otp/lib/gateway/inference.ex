@@ -16,6 +16,9 @@ defmodule Gateway.Inference do
   # How long to wait before a lost connection is tried again.
   @reconnect_ms 50
 
+  # The listener starts when this process has: so the first batch finds a connection, unless the server is not there.
+  @first_up_ms 1_000
+
   @retries 1_000_000_000
 
   defmodule Request do
@@ -135,7 +138,19 @@ defmodule Gateway.Inference do
     })
 
     state = %{host: inference.host, port: inference.port, connections: %{}}
-    {:ok, Enum.reduce(0..(inference.connections - 1), state, &open/2)}
+    state = Enum.reduce(0..(inference.connections - 1), state, &open/2)
+    {:ok, await_up(state, System.monotonic_time(:millisecond) + @first_up_ms)}
+  end
+
+  # Until all are up, or time is over.
+  defp await_up(state, until_ms) do
+    receive do
+      {:gun_up, _connection, _protocol} = message ->
+        {:noreply, state} = handle_info(message, state)
+        if :ets.info(__MODULE__, :size) == map_size(state.connections), do: state, else: await_up(state, until_ms)
+    after
+      max(until_ms - System.monotonic_time(:millisecond), 0) -> state
+    end
   end
 
   defp open(index, state) do

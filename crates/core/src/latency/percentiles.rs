@@ -1,4 +1,4 @@
-//! What programs of ours, such as the inference simulator, tell of how long something took.
+//! What our programs tell of how long something took.
 
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};

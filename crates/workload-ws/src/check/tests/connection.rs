@@ -59,12 +59,16 @@ pub(super) fn run(stream: TcpStream, head: &str, request: Request, shared: &Shar
     let id = shared.counters.accepted.load(Ordering::Relaxed) * 1000
         + u64::from(stream.peer_addr().map_or(0, |peer| peer.port()));
     let on_hub = request.path == "/fanout";
-    write(&writer, head.as_bytes());
-    shared.peers.lock().expect("sound").push(Peer {
-        id,
-        on_hub,
-        writer: Arc::clone(&writer),
-    });
+    {
+        // Whoever has read the head is sent what is for everybody, so that a defect shows every time.
+        let mut peers = shared.peers.lock().expect("sound");
+        write(&writer, head.as_bytes());
+        peers.push(Peer {
+            id,
+            on_hub,
+            writer: Arc::clone(&writer),
+        });
+    }
     let mut connection = Connection {
         id,
         on_hub,

@@ -199,7 +199,7 @@ pub(crate) struct SearchArgs {
     /// First load to try [default: 400; ws: storm 200, throughput 10000, fanout 100; http: 1000]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=LOAD_MAX.into()))]
     pub(crate) start: Option<u32>,
-    /// Highest load to try [default: what descriptors and ports allow]
+    /// Highest load to try [default: 1.25 times what the client can drive, within descriptors and ports]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=LOAD_MAX.into()))]
     pub(crate) max: Option<u32>,
     /// Required width of the edge's interval, high / low - 1 [default: 0.05 for profile quick, 0.02 otherwise]

@@ -53,12 +53,7 @@ pub(super) fn run(
         ramp_s: 0.0,
         ..super::profile(amount, settings.seconds)
     };
-    let sink = Sink::start(
-        server,
-        &profile,
-        &settings.sink_cpus,
-        settings.network.as_deref(),
-    )?;
+    let sink = Sink::start(server, &profile, &settings.sink_cpus, None)?;
     match flow {
         Flow::Connections(flow) => connections::run(flow, &sink, settings, cpu),
         Flow::Messages(flow) => Sending::new(flow, per_s).run(&sink, settings, cpu),

@@ -27,7 +27,6 @@ mod task;
 mod tls;
 
 use std::ops::ControlFlow;
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use plimsoll_core::latency::{Series, quantile_us};
@@ -87,8 +86,6 @@ pub struct Settings {
     pub client_cpus: CpuList,
     /// Cores of the sink.
     pub sink_cpus: CpuList,
-    /// The network of the sink, if it has one of its own as a target has; the loopback otherwise.
-    pub network: Option<Arc<OwnNetwork>>,
     /// The number of sessions with which the costs are measured; each work makes its own amount of it.
     pub sessions: u32,
     /// How often bare loop and engine take turns. Medians are reported.
@@ -240,7 +237,7 @@ pub fn round(
     on_step(&CalibrationStep::Bare {
         us_per_frame: bare_us,
     });
-    let engine_us = engine_us_per_frame(work, settings, stop)?;
+    let engine_us = engine_us_per_frame(work, settings, None, stop)?;
     on_step(&CalibrationStep::Engine {
         us_per_frame: engine_us,
     });
@@ -260,13 +257,20 @@ pub fn round(
     })
 }
 
-/// CPU time of the engine per frame of this work in one run, µs. A search uses it to warn early.
+/// CPU time of the engine per frame of this work in one run, µs: over the loopback, or to a sink in a network of its own, as a
+/// target has it. A search uses it to warn early.
 ///
 /// # Errors
 /// As [`calibrate`].
-pub fn engine_us_per_frame(work: &dyn Work, settings: &Settings, stop: &Stop) -> Result<f64> {
+pub fn engine_us_per_frame(
+    work: &dyn Work,
+    settings: &Settings,
+    network: Option<&OwnNetwork>,
+    stop: &Stop,
+) -> Result<f64> {
     let amount = work.amount(settings.sessions);
-    let run = drive(work, amount, settings, &[first_cpu(settings)], None, stop)?;
+    let way = Way::Plain(network);
+    let run = drive(work, amount, settings, &[first_cpu(settings)], way, stop)?;
     cost_us(work, amount, settings, &run.report).ok_or_else(nothing_moved)
 }
 
@@ -327,7 +331,7 @@ fn most(
     };
     let mut least_load_lag_p99_us = 0.0;
     let found = search.greatest(|amount| {
-        let run = drive(work, amount, settings, cpus, None, stop)?;
+        let run = drive(work, amount, settings, cpus, Way::Plain(None), stop)?;
         let tried = Tried::of(&run.report, work.counts(), run.all_there(work));
         on_step(&tried.as_step(work.load(amount)));
         // Without an answer yet, each load is lower than the one before.
@@ -427,24 +431,36 @@ impl Run {
     }
 }
 
-/// Runs the engine with the sessions of a work against the work's server, over TLS if there is any.
+/// The way from the engine to the sink.
+#[derive(Debug, Clone, Copy)]
+enum Way<'a> {
+    /// Into the sink's own network, or else over the loopback.
+    Plain(Option<&'a OwnNetwork>),
+    /// With TLS, over the loopback.
+    Tls(&'a OwnTls),
+}
+
+/// Runs the engine with the sessions of a work against the work's server.
 fn drive(
     work: &dyn Work,
     amount: u32,
     settings: &Settings,
     cpus: &[u32],
-    tls: Option<&OwnTls>,
+    way: Way<'_>,
     stop: &Stop,
 ) -> Result<Run> {
     go_on(stop)?;
     let mut profile = profile(amount, settings.seconds);
     work.unit().shape(&mut profile);
     let mut server = work.server();
+    let (network, tls) = match way {
+        Way::Plain(network) => (network, None),
+        Way::Tls(tls) => (None, Some(tls)),
+    };
     if let Some(tls) = tls {
         server = tls::over_tls(server, tls);
         profile.ramp_s *= TLS_OPENS_LONGER;
     }
-    let network = settings.network.as_deref();
     let sink = Sink::start(server, &profile, &settings.sink_cpus, network)?;
     let to = Endpoint {
         host: sink.address().to_string(),

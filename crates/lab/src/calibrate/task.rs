@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 
 use super::rounds::Rounds;
 use super::{
-    CalibrationStep, ROUNDS_MAX, SECONDS_MAX, Settings, Tried, bare, drive, engine_us_per_frame,
-    first_cpu, most, round, sessions_max,
+    CalibrationStep, ROUNDS_MAX, SECONDS_MAX, Settings, Tried, Way, bare, drive,
+    engine_us_per_frame, first_cpu, most, round, sessions_max,
 };
 use crate::error::{Error, Result};
 use crate::fleet::agent::must_name_no_file;
@@ -97,7 +97,6 @@ impl Task {
         let settings = Settings {
             client_cpus: placement.client_cpus.clone(),
             sink_cpus: placement.target_cpus.clone(),
-            network: None,
             sessions: self.sessions.min(sessions_max()),
             rounds: self.rounds,
             seconds: self.seconds,
@@ -107,7 +106,7 @@ impl Task {
         };
         self.of.with(workloads, |work| match self.what {
             What::Engine => Ok(Found::Engine {
-                us_per_frame: engine_us_per_frame(work, &settings, stop)?,
+                us_per_frame: engine_us_per_frame(work, &settings, None, stop)?,
             }),
             What::Client => {
                 let found = of_client(work, &settings, placement.shared(), stop, on_step)?;
@@ -207,7 +206,7 @@ fn tried(work: &dyn Work, amount: u32, settings: &Settings, stop: &Stop) -> Resu
         )));
     }
     let cpus = settings.client_cpus.as_slice();
-    let run = drive(work, amount, settings, cpus, None, stop)?;
+    let run = drive(work, amount, settings, cpus, Way::Plain(None), stop)?;
     Ok(Tried::of(&run.report, work.counts(), run.all_there(work)))
 }
 

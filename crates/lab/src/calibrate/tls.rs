@@ -6,7 +6,7 @@ use plimsoll_tls::OwnTls;
 use plimsoll_workload::calibrate::{Flow, Server, Work};
 
 use super::bare::us_each;
-use super::{Settings, cost_us, drive, first_cpu, nothing_moved};
+use super::{Settings, Way, cost_us, drive, first_cpu, nothing_moved};
 use crate::error::{Error, Result};
 
 /// What a frame of a work costs the engine over TLS in one round.
@@ -35,7 +35,7 @@ pub(super) fn round(work: &dyn Work, settings: &Settings, stop: &Stop) -> Result
         .map_err(|error| Error::Fault(format!("the calibration has no TLS: {error}")))?;
     let amount = work.amount(settings.sessions);
     let cpus = [first_cpu(settings)];
-    let report = drive(work, amount, settings, &cpus, Some(&tls), stop)?.report;
+    let report = drive(work, amount, settings, &cpus, Way::Tls(&tls), stop)?.report;
     let engine_us = cost_us(work, amount, settings, &report);
     let round = engine_us.and_then(|engine_us| of(&report, engine_us));
     round.ok_or_else(nothing_moved)

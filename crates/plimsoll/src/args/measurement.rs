@@ -15,7 +15,7 @@ use crate::workloads;
 /// The target.
 #[derive(Debug, Clone, ClapArgs)]
 pub(crate) struct Which {
-    /// Server that is already running, ws://HOST:PORT/PATH, or wss:// for TLS
+    /// Server that is already running, ws://HOST:PORT/PATH, or wss:// for TLS (except for `check`)
     #[arg(long, value_name = "URL")]
     pub(crate) url: Option<String>,
     /// Path of a target.toml in any folder

@@ -50,7 +50,6 @@ pub(crate) fn run(args: &CalibrateArgs, stop: &Stop) -> Result<ExitCode, Failure
     let settings = Settings {
         client_cpus: placement.client_cpus.clone(),
         sink_cpus: placement.target_cpus.clone(),
-        network: None,
         sessions: args.sessions.unwrap_or(first.usual_sessions()),
         rounds: args.rounds,
         seconds: args.seconds,

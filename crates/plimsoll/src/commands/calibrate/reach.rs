@@ -1,7 +1,5 @@
 //! How much load this machine's client, or the agents, can drive, estimated in seconds. A search warns early with it.
 
-use std::sync::Arc;
-
 use plimsoll_host::isolation::{CpuList, OwnNetwork};
 use plimsoll_host::signals::Stop;
 use plimsoll_lab::calibrate::{self, EngineOnAgent, Settings};
@@ -77,7 +75,6 @@ fn here(conditions: &Conditions, work: &dyn Work, stop: &Stop) -> Result<f64, Fa
     let settings = Settings {
         client_cpus: placement.client_cpus.clone(),
         sink_cpus: placement.target_cpus.clone(),
-        network: own.map(Arc::new),
         sessions: work.usual_sessions().min(sessions_max),
         rounds: 1,
         seconds: calibrate::BRIEF_SECONDS,
@@ -85,7 +82,12 @@ fn here(conditions: &Conditions, work: &dyn Work, stop: &Stop) -> Result<f64, Fa
         tls: false,
         cores_share: 1.0,
     };
-    Ok(calibrate::engine_us_per_frame(work, &settings, stop)?)
+    Ok(calibrate::engine_us_per_frame(
+        work,
+        &settings,
+        own.as_ref(),
+        stop,
+    )?)
 }
 
 /// What agents can drive. Each gets an even part, so all together drive as many times what the least of them can.
@@ -131,6 +133,8 @@ fn whole(sessions: f64) -> u32 {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
     use plimsoll_workload::{Plan, Value, Values, Workload};
 

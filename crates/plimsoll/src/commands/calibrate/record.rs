@@ -111,7 +111,6 @@ mod tests {
         let settings = Settings {
             client_cpus: cpus.clone(),
             sink_cpus: cpus,
-            network: None,
             sessions: 1_000,
             rounds: 5,
             seconds: 3.0,

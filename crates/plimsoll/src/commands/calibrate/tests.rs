@@ -17,7 +17,6 @@ fn settings() -> Settings {
     Settings {
         client_cpus: cpus.clone(),
         sink_cpus: cpus,
-        network: None,
         sessions: 20,
         rounds: 1,
         seconds: 0.5,
@@ -96,7 +95,7 @@ fn a_load_of_one_pace_has_a_work_with_a_cost() {
             "{workload:?}"
         );
         if let Some(work) = work {
-            let cost_us = calibrate::engine_us_per_frame(&*work, &settings(), &Stop::new());
+            let cost_us = calibrate::engine_us_per_frame(&*work, &settings(), None, &Stop::new());
             assert!(plausible(cost_us.expect("a cost")), "{work:?}");
         }
     });

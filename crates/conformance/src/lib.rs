@@ -7,6 +7,7 @@
 //! - [`suite`]: what a workload brings: its cases, and what runs beside its servers.
 //! - [`case`]: what a case is, and the running server that it is tried on.
 //! - `bad_value`: the cases of variables, which every contract has.
+//! - [`location`]: where a server is that is known by its URL only.
 //! - [`setup`]: the environments that cases need. Cases with the same one share a server and its companion.
 //! - [`socket`]: the WebSocket client that cases are written with.
 //! - [`subject`]: what is checked: a server that can be started again and again, or one that is only an address.
@@ -17,6 +18,7 @@
 mod bad_value;
 pub mod case;
 mod laboratory;
+pub mod location;
 mod runner;
 mod running;
 pub mod setup;

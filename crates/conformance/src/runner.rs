@@ -1,7 +1,6 @@
 //! Starts the setups, runs their cases, and repeats those that did not pass while something kept a process from its core.
 
 use std::collections::BTreeMap;
-use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Mutex, PoisonError, RwLock};
@@ -11,6 +10,7 @@ use std::time::{Duration, Instant};
 use plimsoll_host::signals::Stop;
 
 use super::case::{Case, Needs, Site, Trial};
+use super::location::{Form, Location};
 use super::running::{Running, Target};
 use super::setup::{Setup, Sharing};
 use super::subject::{Bench, Subject};
@@ -167,14 +167,14 @@ impl<S: Suite> Runner<'_, S> {
         for place in rest {
             self.report(place, End::NotRun(self.why_not_on_url(place)), 1);
         }
-        match resolve(url) {
+        match Location::of_url(url, Form::Http) {
             Err(error) => self.report_all(&possible, || End::Fail(error.clone())),
-            Ok(address) => {
+            Ok(location) => {
                 let site = Site {
                     suite: self.suite,
-                    address,
-                    http: address,
-                    path: path_of(url),
+                    address: location.address,
+                    http: location.address,
+                    path: location.path.as_deref(),
                     setup: self.suite.defaults(),
                     token,
                     started: None,
@@ -407,65 +407,4 @@ fn in_threads<T: Sync>(items: &[T], at_once: usize, run: impl Fn(&T) + Sync) {
 
 fn interrupted() -> End {
     End::NotRun("interrupted".to_owned())
-}
-
-/// The address of `http://HOST:PORT` or `ws://HOST:PORT`, with or without a path.
-fn resolve(url: &str) -> Result<SocketAddr, String> {
-    let authority = url
-        .strip_prefix("http://")
-        .or_else(|| url.strip_prefix("ws://"))
-        .ok_or_else(|| format!("{url} is not a URL that can be checked: use http://HOST:PORT"))?;
-    let authority = authority.split('/').next().unwrap_or_default();
-    let with_port = if authority
-        .rsplit(']')
-        .next()
-        .is_some_and(|end| end.contains(':'))
-    {
-        authority.to_owned()
-    } else {
-        format!("{authority}:80")
-    };
-    with_port
-        .to_socket_addrs()
-        .map_err(|error| format!("{url}: {error}"))?
-        .next()
-        .ok_or_else(|| format!("{url} has no address"))
-}
-
-/// The path and query of a URL, if it has one beyond the root.
-fn path_of(url: &str) -> Option<&str> {
-    let (_, rest) = url.split_once("://")?;
-    let path = &rest[rest.find('/')?..];
-    (path != "/").then_some(path)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_url_has_a_path_or_none() {
-        assert_eq!(path_of("ws://h:1/echo/it"), Some("/echo/it"));
-        assert_eq!(path_of("ws://h:1/"), None);
-        assert_eq!(path_of("http://h"), None);
-    }
-
-    #[test]
-    fn urls_are_resolved() {
-        let address = |text: &str| text.parse::<SocketAddr>();
-        assert_eq!(
-            resolve("http://127.0.0.1:3000").ok(),
-            address("127.0.0.1:3000").ok()
-        );
-        assert_eq!(
-            resolve("ws://127.0.0.1:3000/ws/stt").ok(),
-            address("127.0.0.1:3000").ok()
-        );
-        assert_eq!(
-            resolve("http://127.0.0.1").ok(),
-            address("127.0.0.1:80").ok()
-        );
-        assert_eq!(resolve("http://[::1]/").ok(), address("[::1]:80").ok());
-        assert!(resolve("https://127.0.0.1").is_err());
-    }
 }

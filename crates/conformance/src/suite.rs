@@ -1,6 +1,7 @@
 //! What a workload brings to a check: its cases, and what they need around them.
 
 use super::case::Case;
+use super::location::Form;
 use super::runner::{self, Options};
 use super::setup::Setup;
 use super::subject::{Environment, Subject};
@@ -45,6 +46,11 @@ pub(super) fn companion_name<S: Suite>() -> &'static str {
 pub trait Check: Send + Sync {
     /// The ids of all cases, in the order of the contract.
     fn case_ids(&self) -> Vec<String>;
+
+    /// How the URL of a server begins that these cases can be tried on.
+    fn form(&self) -> Form {
+        Form::Http
+    }
 
     /// Runs every case, hands each result to `on_case` as it comes, and reports all in the order of the contract.
     ///

@@ -111,6 +111,26 @@ fn values_that_make_no_sense_are_refused_with_what_does() {
     let check = "check node-ws --workload ws --dialect wse";
     let check = Plimsoll::measuring(check.split(' '));
     refused_at_once(check, &["--dialect wse", "target.toml"]);
+    // Where no case could pass, whatever the server is, nothing is said of it.
+    let (_kept, nobody) = nobody_listens();
+    for (what, names) in [
+        (
+            format!("ws://{nobody}/"),
+            ["nothing can be checked", "start the server"],
+        ),
+        ("wss://127.0.0.1:9".to_owned(), ["TLS", "ws://HOST:PORT"]),
+        (
+            "127.0.0.1:9".to_owned(),
+            ["127.0.0.1:9", "http://HOST:PORT"],
+        ),
+        (
+            "ws://127.0.0.1:9 --dialect wyoming".to_owned(),
+            ["ws://127.0.0.1:9", "tcp://HOST:PORT"],
+        ),
+    ] {
+        let check = format!("check --url {what}");
+        refused_at_once(Plimsoll::measuring(check.split(' ')), &names);
+    }
     let find = Plimsoll::measuring(["find", "rust-axum", "--time-budget", "0"]);
     refused_at_once(find, &["--time-budget 0", "above 0"]);
     let find = Plimsoll::measuring(["find", "rust-axum", "--width=-0.5"]);

@@ -23,13 +23,14 @@ mod talk;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
+use plimsoll_conformance::location::{Form, Location};
 use plimsoll_conformance::subject::{Environment, Server};
 use plimsoll_conformance::{CaseResult, Check, CheckReport, Level, Options as How, Subject};
 use plimsoll_core::secret::Secrets;
 use plimsoll_speech::clip::Clip;
 
-use crate::dialect::{Dialect, Key, KeyPlace, OptionError, Options};
-use site::{Place, Site};
+use crate::dialect::{Dialect, Key, KeyPlace, OptionError, Options, Transport};
+use site::Site;
 
 pub use site::Times;
 
@@ -68,9 +69,9 @@ impl DialectSuite {
     }
 
     /// The options of a check of this subject: the path and the token of a URL, where the user gave no others.
-    fn options_for(&self, place: &Place, token: Option<&str>) -> Options {
+    fn options_for(&self, location: &Location, token: Option<&str>) -> Options {
         let mut options = self.options.clone();
-        options.path = options.path.or_else(|| place.path.clone());
+        options.path = options.path.or_else(|| location.path.clone());
         options.key = options.key.or_else(|| {
             token.map(|token| Key {
                 value: token.to_owned().into(),
@@ -92,28 +93,35 @@ impl DialectSuite {
         if self.clips.is_empty() {
             return Err("there is no clip to say; give a corpus with at least one".to_owned());
         }
-        let (place, token) = match subject {
-            Subject::Url { url, token } => (
-                Place::of_url(url, made.connect().transport)?,
-                token.as_deref(),
-            ),
+        let (location, token) = match subject {
+            Subject::Url { url, token } => {
+                (Location::of_url(url, form_of(&*made))?, token.as_deref())
+            }
             Subject::Target { bench, .. } => {
                 let server = started.insert(bench.start(&Environment::new())?);
-                (Place::of_address(server.address()), None)
+                (Location::of_address(server.address()), None)
             }
         };
         Ok(Site::new(
             &*self.make,
-            self.options_for(&place, token),
+            self.options_for(&location, token),
             &self.clips,
             site::Server {
-                address: place.address,
-                host: place.host,
+                address: location.address,
+                host: location.host,
                 times: self.times,
                 stop: how.stop,
                 numbers,
             },
         ))
+    }
+}
+
+/// How the URL of a server of a dialect begins.
+fn form_of(dialect: &dyn Dialect) -> Form {
+    match dialect.connect().transport {
+        Transport::WebSocket => Form::Http,
+        Transport::Tcp => Form::Tcp,
     }
 }
 
@@ -208,6 +216,10 @@ fn cases() -> impl Iterator<Item = Case> {
 impl Check for DialectSuite {
     fn case_ids(&self) -> Vec<String> {
         cases().map(|case| case.id.to_owned()).collect()
+    }
+
+    fn form(&self) -> Form {
+        (self.make)(&self.options).map_or(Form::Http, |dialect| form_of(&*dialect))
     }
 
     fn run(

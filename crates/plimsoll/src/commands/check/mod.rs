@@ -6,6 +6,7 @@ mod suites;
 use std::collections::BTreeMap;
 use std::process::ExitCode;
 
+use plimsoll_conformance::location::Location;
 use plimsoll_conformance::{CaseResult, Check, CheckReport, Level, Options, Subject};
 use plimsoll_core::secret::{Secret, Secrets, redacted_url};
 use plimsoll_host::isolation::{CpuList, Placement};
@@ -38,6 +39,8 @@ pub(crate) fn run(args: &CheckArgs, stop: &Stop) -> Result<ExitCode, Failure> {
     let name = args.target.as_deref();
     let folder = || output::folder(&args.out, "check", &setup::subject_name(name, &args.which));
     let (folder, report) = if let Some(url) = &args.which.url {
+        let url = plain_url(url)?;
+        must_be_there(&suites, &url)?;
         (folder()?, of_url(args, &suites, url, stop)?)
     } else {
         let manifest = setup::manifest_of(name, &args.which)?;
@@ -60,11 +63,11 @@ pub(crate) fn run(args: &CheckArgs, stop: &Stop) -> Result<ExitCode, Failure> {
 fn of_url(
     args: &CheckArgs,
     suites: &Suites,
-    url: &str,
+    url: String,
     stop: &Stop,
 ) -> Result<CheckReport, Failure> {
     let suite = suites.on_url()?;
-    let (url, token) = (plain_url(url)?, token(args)?);
+    let token = token(args)?;
     let mut secrets = Secrets::default();
     token.iter().for_each(|token| secrets.add(token.expose()));
     secrets::warn_of_the_process_list();
@@ -106,6 +109,17 @@ fn plain_url(url: &str) -> Result<String, Failure> {
         )));
     }
     Ok(url.to_owned())
+}
+
+/// Refuses a URL where no case could pass, whatever the server is: that would say nothing of it.
+fn must_be_there(suites: &Suites, url: &str) -> Result<(), Failure> {
+    let place = Location::of_url(url, suites.on_url()?.form());
+    let place = place.map_err(|why| Failure::Usage(format!("--url {why}")))?;
+    place.connect().map_err(|error| {
+        Failure::Usage(format!(
+            "nothing can be checked at {url}: {error}; start the server first, or correct --url"
+        ))
+    })
 }
 
 /// Writes the report and its renderings.

@@ -312,6 +312,23 @@ fn several_targets_are_ranked() {
 }
 
 #[test]
+fn what_a_framework_costs_in_one_trial_has_no_spread() {
+    let cost_in_rounds = |rounds: usize| {
+        let rendered = rendered_with(&[], None, |folder| {
+            let mut ranking = example::ranking();
+            for row in &mut ranking.rows {
+                let at = row.at_common_load.as_mut();
+                at.into_iter().for_each(|at| at.trials.truncate(rounds));
+            }
+            folder.write_ranking(&ranking).unwrap();
+        });
+        fs::read_to_string(rendered.folder.path().join("summary.md")).unwrap()
+    };
+    assert!(cost_in_rounds(2).contains("| 1.306 (1.169 to 1.460), its cores |"));
+    assert!(cost_in_rounds(1).contains("| 1.306, its cores |"));
+}
+
+#[test]
 fn several_targets_are_laid_over_each_other() {
     let rendered = rendered_with(&[], None, |folder| {
         folder

@@ -2,6 +2,7 @@
 
 use plimsoll_core::ranking::{FrameworkCost, places};
 use plimsoll_core::record::{CostAccount, CostAtLoad, RankedTarget, Ranking, Tail};
+use plimsoll_core::stats::Ratio;
 
 use super::{UNKNOWN, bytes, count, maybe, ms, number, plain, us};
 use crate::facts;
@@ -125,16 +126,24 @@ fn lines_of_code(row: &RankedTarget) -> String {
 /// What one framework costs, in the columns of [`framework_heads`].
 #[must_use]
 pub fn framework_cost(cost: &FrameworkCost<'_>) -> [String; 5] {
-    let ratio = |ratio: Option<_>| ratio.map_or_else(|| UNKNOWN.to_owned(), |of| facts::ratio(&of));
-    let cpu = match cost.cpu() {
-        Some((CostAccount::Core, of)) => format!("{}, its cores", facts::ratio(&of)),
-        charged => ratio(charged.map(|(_, of)| of)),
+    let edge = cost.edge().map(|of| facts::ratio(&of));
+    let trials = |row: &RankedTarget| row.at_common_load.as_ref().map_or(0, |at| at.trials.len());
+    // One trial of each has no spread.
+    let spread = trials(cost.framework) + trials(cost.tuned) > 2;
+    let multiple = |of: Ratio| match spread {
+        true => facts::ratio(&of),
+        false => super::comparison::ratio(of.value),
     };
+    let cpu = cost.cpu().map(|(account, of)| match account {
+        CostAccount::Core => format!("{}, its cores", multiple(of)),
+        CostAccount::Charged => multiple(of),
+    });
+    let known = |text: Option<String>| text.unwrap_or_else(|| UNKNOWN.to_owned());
     [
         super::target(&cost.framework.bracket.target),
         super::target(&cost.tuned.bracket.target),
-        ratio(cost.edge()),
-        cpu,
+        known(edge),
+        known(cpu),
         format!(
             "{} and {}",
             lines_of_code(cost.framework),

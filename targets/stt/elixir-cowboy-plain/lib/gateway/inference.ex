@@ -13,6 +13,9 @@ defmodule Gateway.Inference do
   @answer_bytes_max 64 * 1024
   @reopen_ms 100
 
+  # The listener starts when this process has: so the first batch finds a connection, unless the server is not there.
+  @first_up_ms 1_000
+
   defmodule Request do
     @moduledoc "A request in flight: a stream of a connection."
     @enforce_keys [:connection, :stream, :monitor]
@@ -104,21 +107,18 @@ defmodule Gateway.Inference do
   @impl true
   def init(config) do
     :ets.new(__MODULE__, [:named_table, :protected, read_concurrency: true])
-    for index <- 0..(config.inference.connections - 1), do: send(self(), {:open, index})
-    {:ok, %{server: config.inference, indexes: %{}}}
+    state = %{server: config.inference, indexes: %{}}
+    state = Enum.reduce(0..(config.inference.connections - 1), state, &open/2)
+    until_ms = System.monotonic_time(:millisecond) + @first_up_ms
+    for {connection, index} <- state.indexes, up?(connection, until_ms), do: enter(index, connection)
+    {:ok, state}
   end
 
   @impl true
-  def handle_info({:open, index}, %{server: server} = state) do
-    # Without gun's own retries: then requests fail at once while the server is away, instead of waiting for it.
-    options = %{transport: :tcp, protocols: [:http2], retry: 0, tcp_opts: [nodelay: true]}
-    {:ok, connection} = :gun.open(server.host, server.port, options)
-    Process.monitor(connection)
-    {:noreply, put_in(state.indexes[connection], index)}
-  end
+  def handle_info({:open, index}, state), do: {:noreply, open(index, state)}
 
   def handle_info({:gun_up, connection, :http2}, state) do
-    :ets.insert(__MODULE__, {state.indexes[connection], connection})
+    enter(state.indexes[connection], connection)
     {:noreply, state}
   end
 
@@ -131,4 +131,19 @@ defmodule Gateway.Inference do
 
   # gun_down comes before the connection's process ends.
   def handle_info(_message, state), do: {:noreply, state}
+
+  defp open(index, %{server: server} = state) do
+    # Without gun's own retries: then requests fail at once while the server is away, instead of waiting for it.
+    options = %{transport: :tcp, protocols: [:http2], retry: 0, tcp_opts: [nodelay: true]}
+    {:ok, connection} = :gun.open(server.host, server.port, options)
+    Process.monitor(connection)
+    put_in(state.indexes[connection], index)
+  end
+
+  defp up?(connection, until_ms) do
+    wait_ms = max(until_ms - System.monotonic_time(:millisecond), 0)
+    match?({:ok, _protocol}, :gun.await_up(connection, wait_ms))
+  end
+
+  defp enter(index, connection), do: :ets.insert(__MODULE__, {index, connection})
 end

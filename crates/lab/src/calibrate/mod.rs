@@ -2,7 +2,7 @@
 //!
 //! One run measures three things, so that they can be compared on a noisy machine: a bare loop that only does a
 //! [`Work`]'s flow on time ([`bare`]), the engine with the work's sessions, which does the same and everything else
-//! besides, and how late a sleep ends. Loop and engine write to the same kind of [`sink`] in the same order, and get as
+//! besides ([`drive`](mod@drive)), and how late a sleep ends. Loop and engine write to the same kind of [`sink`] in the same order, and get as
 //! many bytes back. The sink has its own core if there is one. What the works are, their workloads say.
 //!
 //! If it is asked for, the engine takes a further turn over [`tls`]. The bare loop has none: engine over TLS is compared with
@@ -19,6 +19,7 @@ mod agents;
 mod bare;
 mod connections;
 mod deliveries;
+mod drive;
 mod inference;
 mod reach;
 mod rounds;
@@ -26,18 +27,12 @@ mod sink;
 mod task;
 mod tls;
 
-use std::ops::ControlFlow;
-use std::sync::atomic::AtomicBool;
-
 use plimsoll_core::latency::{Series, quantile_us};
-use plimsoll_core::profile::Profile;
 use plimsoll_core::record::ClientCost;
-use plimsoll_core::session::Endpoint;
-use plimsoll_engine::{Options, Report};
+use plimsoll_engine::Report;
 use plimsoll_host::isolation::{CpuList, OwnNetwork};
 use plimsoll_host::machine::Limits;
 use plimsoll_host::signals::Stop;
-use plimsoll_tls::OwnTls;
 use plimsoll_workload::Work;
 use plimsoll_workload::calibrate::{Counts, Reach};
 use serde::{Deserialize, Serialize};
@@ -45,10 +40,10 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Error, Result};
 
 pub use agents::{AgentsSettings, EngineOnAgent, OfAgents, calibrate_agents, engine_on_agents};
-use bare::{WARM_UP, us_each};
+use bare::us_each;
+use drive::{Way, drive, profile};
 pub use inference::{InferenceFound, InferenceSettings, inference};
 use rounds::{Rounds, per_core_second};
-use sink::Sink;
 pub(crate) use task::{Found, Task};
 pub use tls::RoundOverTls;
 
@@ -68,8 +63,6 @@ pub const BRIEF_SECONDS: f64 = 1.5;
 const LOADS_OF_ONE_CORE: u32 = 5;
 /// The same on all cores. The cost is measured on one, so the guess is worse.
 const LOADS_OF_ALL_CORES: u32 = 10;
-/// How much longer connections over TLS take to open: both sides have to shake hands.
-const TLS_OPENS_LONGER: f64 = 5.0;
 
 /// How the engine waits for sockets.
 const ENGINE_BACKEND: &str = "epoll";
@@ -411,93 +404,6 @@ impl Tried {
             busy_share: self.busy_share,
             honest: self.honest,
         }
-    }
-}
-
-/// A run of the engine.
-struct Run {
-    report: Report,
-    /// The number of sessions that should have started.
-    sessions: u32,
-}
-
-impl Run {
-    /// Whether all of the load was there, and answered if the work says so. A session may start more than once: with a
-    /// connection for each request, it does so with each.
-    fn all_there(&self, work: &dyn Work) -> bool {
-        let ledger = &self.report.ledger;
-        ledger.sessions_started >= u64::from(self.sessions)
-            && (!work.all_are_answered() || ledger.frames_answered == ledger.frames_due)
-    }
-}
-
-/// The way from the engine to the sink.
-#[derive(Debug, Clone, Copy)]
-enum Way<'a> {
-    /// Into the sink's own network, or else over the loopback.
-    Plain(Option<&'a OwnNetwork>),
-    /// With TLS, over the loopback.
-    Tls(&'a OwnTls),
-}
-
-/// Runs the engine with the sessions of a work against the work's server.
-fn drive(
-    work: &dyn Work,
-    amount: u32,
-    settings: &Settings,
-    cpus: &[u32],
-    way: Way<'_>,
-    stop: &Stop,
-) -> Result<Run> {
-    go_on(stop)?;
-    let mut profile = profile(amount, settings.seconds);
-    work.unit().shape(&mut profile);
-    let mut server = work.server();
-    let (network, tls) = match way {
-        Way::Plain(network) => (network, None),
-        Way::Tls(tls) => (None, Some(tls)),
-    };
-    if let Some(tls) = tls {
-        server = tls::over_tls(server, tls);
-        profile.ramp_s *= TLS_OPENS_LONGER;
-    }
-    let sink = Sink::start(server, &profile, &settings.sink_cpus, network)?;
-    let to = Endpoint {
-        host: sink.address().to_string(),
-        path: work.path().to_owned(),
-        headers: Vec::new(),
-    };
-    let mut sessions = work.sessions(amount, to, &profile);
-    if let Some(tls) = tls {
-        sessions.machines.use_tls(tls.client().clone());
-    }
-    let options = Options {
-        cpus: cpus.iter().map(|cpu| *cpu as usize).collect(),
-        ..Options::new(sink.address(), sessions.count, profile)
-    };
-    let flag: &AtomicBool = &stop.flag();
-    let machines = sessions.machines;
-    // The sink has the clock of the run, so it is the run's company.
-    let part = machines.run_part(&sink, &options, flag, &mut |_| ControlFlow::Continue(()))?;
-    // What was cut short has measured nothing.
-    go_on(stop)?;
-    let report = machines.settle(part, true)?;
-    Ok(Run {
-        report,
-        sessions: sessions.count,
-    })
-}
-
-/// Connections are opened so slowly that the sink, which looks at its sockets at intervals, accepts every one.
-fn profile(connections: u32, measured_s: f64) -> Profile {
-    Profile {
-        name: "calibrate".to_owned(),
-        ramp_s: (f64::from(connections) / 2_500.0).max(0.5),
-        warm_up_s: WARM_UP.as_secs_f64(),
-        measured_s,
-        grace_s: 2.0,
-        session_start_spread_ms: 1_000.0,
-        soak: false,
     }
 }
 

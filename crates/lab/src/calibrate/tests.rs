@@ -1,7 +1,9 @@
 //! What is made of the rounds. That loop and engine measure every work of every workload is tested where these are
 //! known.
 
+use plimsoll_core::profile::Profile;
 use plimsoll_core::record::LoadUnit;
+use plimsoll_core::session::Endpoint;
 use plimsoll_workload::calibrate::{Flow, Server, Sessions};
 
 use super::*;

@@ -15,7 +15,6 @@ use plimsoll_core::stats::Ratio;
 
 pub use plimsoll_document::facts::{Row, cpu_time, process, row_if_known};
 
-use crate::folder::StoredTrial;
 use crate::words::comparison as say;
 use crate::words::{self, UNKNOWN, bytes, bytes_finely, count, ms, number, percent, whole_bytes};
 
@@ -160,28 +159,6 @@ pub fn sockets(sockets: &SocketResources) -> Vec<Row> {
             known(sockets.accept_queue_peak),
         ),
     ]
-}
-
-/// The trials as the SLO of that name judges them. A search with several SLOs has one set of trials and several
-/// judgements.
-#[must_use]
-pub fn judged_by(slo: &str, trials: &[StoredTrial]) -> Vec<StoredTrial> {
-    let judged = |stored: &StoredTrial| {
-        let mut stored = stored.clone();
-        let trial = &mut stored.trial;
-        if trial.slo == slo {
-            return stored;
-        }
-        let further = trial.further_slos.iter().find(|further| further.slo == slo);
-        if let Some(further) = further.cloned() {
-            trial.slo = further.slo;
-            trial.verdict = further.verdict;
-            trial.gates = further.gates;
-            trial.caveats = further.caveats;
-        }
-        stored
-    };
-    trials.iter().map(judged).collect()
 }
 
 #[cfg(test)]

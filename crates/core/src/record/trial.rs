@@ -191,6 +191,29 @@ impl Trial {
         self.parameters.get(name)?.as_str()
     }
 
+    /// The trial as the SLO of that name judges it; `None` if it does not. A search with several SLOs has one set of trials
+    /// and several judgements.
+    #[must_use]
+    pub fn judged_by(&self, slo: &str) -> Option<Self> {
+        if self.slo == slo {
+            return Some(self.clone());
+        }
+        let further = self.further_slos.iter().find(|judged| judged.slo == slo)?;
+        let SloVerdict {
+            slo,
+            verdict,
+            gates,
+            caveats,
+        } = further.clone();
+        Some(Self {
+            slo,
+            verdict,
+            gates,
+            caveats,
+            ..self.clone()
+        })
+    }
+
     /// The caveats that make it invalid.
     pub fn blocking_caveats(&self) -> impl Iterator<Item = &Caveat> {
         self.caveats.iter().filter(|caveat| caveat.blocking)

@@ -54,8 +54,9 @@ mod tally;
 
 use std::collections::BTreeMap;
 
+use crate::caveat::Caveat;
 use crate::profile::Length;
-use crate::record::Verdict;
+use crate::record::{self, Verdict};
 pub use crate::record::{Edge, LoadClass, LoadEvidence};
 use choice::{Choice, Trial};
 use knowledge::Knowledge;
@@ -117,14 +118,15 @@ pub enum TrialVerdict {
 }
 
 impl TrialVerdict {
-    /// The outcome from the verdict in a trial's record, and from whether any of its blocking doubts says that the
-    /// client ran out.
+    /// The outcome in a trial's record.
     #[must_use]
-    pub fn of(verdict: Verdict, client_ran_out: bool) -> Self {
-        match verdict {
+    pub fn of(trial: &record::Trial) -> Self {
+        match trial.verdict {
             Verdict::Pass => Self::Pass,
             Verdict::Fail => Self::Fail,
-            Verdict::Invalid => Self::Invalid { client_ran_out },
+            Verdict::Invalid => Self::Invalid {
+                client_ran_out: trial.caveats.iter().any(Caveat::client_ran_out),
+            },
         }
     }
 }

@@ -20,7 +20,7 @@ use plimsoll_core::record::{
     Build, Carried, Comparison, Conclusion, CostAccount, LoadUnit, Pair, SCHEMA_VERSION, Side,
     TrialSummary, Verdict,
 };
-use plimsoll_core::search::Settings;
+use plimsoll_core::search::{Settings, TrialVerdict};
 use plimsoll_core::stats::Mean;
 use plimsoll_host::signals::Stop;
 use plimsoll_host::timestamp;
@@ -155,8 +155,8 @@ pub fn compare(
 #[derive(Debug, Clone)]
 struct Ran {
     summary: TrialSummary,
-    /// The client or the machine ran out before the target did.
-    client_ran_out: bool,
+    /// What it says to the search of its side.
+    verdict: TrialVerdict,
     /// No further trial can be better.
     hopeless: bool,
 }
@@ -180,7 +180,7 @@ impl Bench for RealBench<'_> {
             return Err(Error::Interrupted("comparing".to_owned()));
         }
         Ok(Ran {
-            client_ran_out: trial.caveats.iter().any(Caveat::client_ran_out),
+            verdict: TrialVerdict::of(&trial),
             hopeless: trial.caveats.iter().any(Caveat::hopeless),
             summary: TrialSummary::of(&trial, &file),
         })

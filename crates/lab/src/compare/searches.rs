@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use plimsoll_core::schedule::mix;
-use plimsoll_core::search::{Search, SearchResult, Settings, Step, TrialVerdict, trials_in};
+use plimsoll_core::search::{Search, SearchResult, Settings, Step, trials_in};
 
 use super::{Bench, ComparePlan, Known, Which};
 use crate::campaign::Wanted;
@@ -84,11 +84,7 @@ fn take_turns(
         };
         let ran = bench.run(&wanted)?;
         let search = &mut searches[side.index()];
-        search.record(
-            wanted.sessions,
-            ran.summary.length,
-            TrialVerdict::of(ran.summary.verdict, ran.client_ran_out),
-        );
+        search.record(wanted.sessions, ran.summary.length, ran.verdict);
         if ran.hopeless {
             search.interrupt();
         }

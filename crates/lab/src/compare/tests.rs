@@ -31,7 +31,13 @@ impl Bench for Table {
         summary.length = wanted.length;
         Ok(Ran {
             summary,
-            client_ran_out: false,
+            verdict: match verdict {
+                Verdict::Pass => TrialVerdict::Pass,
+                Verdict::Fail => TrialVerdict::Fail,
+                Verdict::Invalid => TrialVerdict::Invalid {
+                    client_ran_out: false,
+                },
+            },
             hopeless: false,
         })
     }

@@ -8,7 +8,6 @@ use plimsoll_core::record::{Bracket, Goals, SCHEMA_VERSION, Trial, TrialSummary,
 use plimsoll_core::search::SearchResult;
 
 use super::FindPlan;
-use super::searches::judged_by;
 use crate::campaign;
 use crate::error::Result;
 use crate::trial::Conditions;
@@ -104,7 +103,7 @@ impl Kept {
             trials: self
                 .trials
                 .iter()
-                .map(|(file, trial)| TrialSummary::of(&by(trial, slo), file))
+                .filter_map(|(file, trial)| Some(TrialSummary::of(&trial.judged_by(slo)?, file)))
                 .collect(),
         }
     }
@@ -112,7 +111,10 @@ impl Kept {
     /// What became of the goals in the search of this bracket; `None` if none were set.
     pub(super) fn goals(&self, conditions: &Conditions, bracket: &Bracket) -> Option<Goals> {
         let goals = conditions.goals.as_ref()?;
-        let judged: Vec<Trial> = self.trials().map(|trial| by(trial, &bracket.slo)).collect();
+        let judged: Vec<Trial> = self
+            .trials()
+            .filter_map(|trial| trial.judged_by(&bracket.slo))
+            .collect();
         Some(goals.in_search(bracket, &judged))
     }
 
@@ -126,7 +128,7 @@ impl Kept {
         let at_the_edge = |load| {
             let of_load = self.trials.iter().filter(move |(_, t)| t.sessions == load);
             of_load
-                .map(|(_, trial)| by(trial, slo))
+                .filter_map(|(_, trial)| trial.judged_by(slo))
                 .rfind(|trial| trial.verdict == Verdict::Fail)
         };
         if let Some(trial) = outcome.first_fail.and_then(at_the_edge) {
@@ -138,7 +140,7 @@ impl Kept {
             return (None, None);
         }
         let who_ran_out = |(_, trial): &(String, Trial)| {
-            let (_, caveats) = judged_by(trial, slo)?;
+            let caveats = trial.judged_by(slo)?.caveats;
             if caveats.iter().any(Caveat::machine_ran_out) {
                 return Some("machine");
             }
@@ -149,21 +151,4 @@ impl Kept {
         let text = |who| format!("{who}: it ran out before the target did");
         (None, who.map(text))
     }
-}
-
-/// The trial as judged by the SLO of that name.
-fn by(trial: &Trial, slo: &str) -> Trial {
-    let mut trial = trial.clone();
-    if let Some(at) = trial
-        .further_slos
-        .iter()
-        .position(|judged| judged.slo == slo)
-    {
-        let judged = trial.further_slos.swap_remove(at);
-        trial.slo = judged.slo;
-        trial.verdict = judged.verdict;
-        trial.gates = judged.gates;
-        trial.caveats = judged.caveats;
-    }
-    trial
 }

@@ -1,7 +1,7 @@
 //! One search for each SLO, all fed from the same trials.
 
 use plimsoll_core::caveat::Caveat;
-use plimsoll_core::record::{Trial, Verdict};
+use plimsoll_core::record::Trial;
 use plimsoll_core::search::{Search, SearchResult, Settings, Step, TrialVerdict};
 use plimsoll_core::slo::Slo;
 
@@ -80,20 +80,15 @@ impl Asks for Searches {
             return Ok(());
         }
         for (slo, search) in &mut self.all {
-            let (verdict, caveats) = judged_by(trial, slo).ok_or_else(|| {
+            let judged = trial.judged_by(slo).ok_or_else(|| {
                 Error::Usage(format!(
                     "a trial at {} {} was not judged by the SLO `{slo}`, so the search cannot resume from it; start a new one",
                     trial.sessions,
                     trial.load_unit.name()
                 ))
             })?;
-            let ran_out = caveats.iter().any(Caveat::client_ran_out);
-            search.record(
-                trial.sessions,
-                trial.length,
-                TrialVerdict::of(verdict, ran_out),
-            );
-            if caveats.iter().any(Caveat::hopeless) {
+            search.record(trial.sessions, trial.length, TrialVerdict::of(&judged));
+            if judged.caveats.iter().any(Caveat::hopeless) {
                 search.interrupt();
             }
         }
@@ -113,13 +108,4 @@ impl Asks for Searches {
             search.interrupt();
         }
     }
-}
-
-/// A trial's verdict and caveats by the SLO of that name.
-pub(super) fn judged_by<'a>(trial: &'a Trial, slo: &str) -> Option<(Verdict, &'a [Caveat])> {
-    if trial.slo == slo {
-        return Some((trial.verdict, &trial.caveats));
-    }
-    let further = trial.further_slos.iter().find(|judged| judged.slo == slo)?;
-    Some((further.verdict, &further.caveats))
 }

@@ -20,7 +20,7 @@ use super::{
 };
 use crate::check::Check;
 use crate::error::ReportError;
-use crate::{facts, words};
+use crate::words;
 
 /// All records of a result folder.
 #[derive(Debug, Clone)]
@@ -69,7 +69,11 @@ impl Results {
         brackets()
             .map(|bracket| SearchView {
                 bracket,
-                trials: facts::judged_by(&bracket.slo, &self.trials),
+                trials: self
+                    .trials
+                    .iter()
+                    .map(|stored| stored.judged_by(&bracket.slo))
+                    .collect(),
                 one_of_several,
             })
             .collect()
@@ -112,6 +116,18 @@ pub struct StoredTrial {
     pub stem: String,
     /// The record.
     pub trial: Trial,
+}
+
+impl StoredTrial {
+    /// The trial as the SLO of that name judges it, or as it is if that SLO does not.
+    #[must_use]
+    pub fn judged_by(&self, slo: &str) -> Self {
+        let judged = self.trial.judged_by(slo);
+        Self {
+            stem: self.stem.clone(),
+            trial: judged.unwrap_or_else(|| self.trial.clone()),
+        }
+    }
 }
 
 /// Reads all records of a result folder, loose or packed, or of a file with packed records. It skips what a crash left

@@ -32,10 +32,7 @@ pub fn of(results: &Results) -> String {
     for stored in results.other_trials() {
         suites.push(trial(stored, tellers));
         let further = stored.trial.further_slos.iter();
-        suites.extend(further.map(|further| {
-            let judged = facts::judged_by(&further.slo, std::slice::from_ref(stored));
-            trial(&judged[0], tellers)
-        }));
+        suites.extend(further.map(|further| trial(&stored.judged_by(&further.slo), tellers)));
     }
     suites.extend(results.check.as_ref().map(conformance));
     suites.extend(results.calibration.as_ref().map(calibration));

@@ -92,7 +92,12 @@ fn build_notes(a: &Measured, b: &Measured) -> Vec<String> {
 fn probe_note(a: &Measured, b: &Measured) -> Option<String> {
     let probe = |side: &Measured| Probe::before(side.trials.iter().map(|(_, trial)| trial));
     let (of_a, of_b) = (probe(a)?, probe(b)?);
-    let moved = of_a.moved_to(&of_b, Probe::MOVED)?;
+    let many = [a, b].iter().all(|side| side.trials.len() >= Probe::MANY);
+    let moved = if many {
+        of_a.median_moved_to(&of_b, Probe::MOVED)?
+    } else {
+        of_a.moved_to(&of_b, Probe::MOVED)?
+    };
     Some(format!(
         "The machine changed: its probe ({}) took {:.1} {unit} in {} and {:.1} {unit} in {}, so do not compare the costs; compare the targets themselves (`plimsoll compare A B`).",
         moved.from.name,

@@ -61,6 +61,8 @@ impl Probe {
     /// A value that changes by more than this factor is reported. On a virtual machine with neighbours, wake-ups and
     /// timers had two states, and one took twice as long as the other.
     pub const MOVED: f64 = 2.0;
+    /// Over so many probes, the median of each value can be compared.
+    pub const MANY: usize = 8;
 
     /// The median of each value over the probes before these trials; `None` if there was no probe.
     #[must_use]
@@ -105,14 +107,27 @@ impl Probe {
     #[must_use]
     pub fn moved_to(&self, other: &Self, limit: f64) -> Option<Moved> {
         let pairs = self.figures().into_iter().zip(other.figures());
-        let comparable = pairs.filter(|(from, _)| from.name != MEMORY);
-        let known = comparable.filter(|(from, to)| from.value > 0.0 && to.value > 0.0);
-        let factor = |from: f64, to: f64| (to / from).max(from / to);
-        known
-            .map(|(from, to)| Moved { from, to: to.value })
-            .filter(|moved| factor(moved.from.value, moved.to) > limit)
-            .max_by(|a, b| factor(a.from.value, a.to).total_cmp(&factor(b.from.value, b.to)))
+        moved_most(pairs.filter(|(from, _)| from.name != MEMORY), limit)
     }
+
+    /// The same for medians over at least [`Self::MANY`] probes each. They include reading memory: over so many, the
+    /// pages that each probe got even out.
+    #[must_use]
+    pub fn median_moved_to(&self, other: &Self, limit: f64) -> Option<Moved> {
+        moved_most(self.figures().into_iter().zip(other.figures()), limit)
+    }
+}
+
+fn moved_most(
+    pairs: impl Iterator<Item = (ProbeFigure, ProbeFigure)>,
+    limit: f64,
+) -> Option<Moved> {
+    let known = pairs.filter(|(from, to)| from.value > 0.0 && to.value > 0.0);
+    let factor = |from: f64, to: f64| (to / from).max(from / to);
+    known
+        .map(|(from, to)| Moved { from, to: to.value })
+        .filter(|moved| factor(moved.from.value, moved.to) > limit)
+        .max_by(|a, b| factor(a.from.value, a.to).total_cmp(&factor(b.from.value, b.to)))
 }
 
 #[cfg(test)]
@@ -161,6 +176,8 @@ mod tests {
             ..rest
         };
         assert_eq!(moved(other_pages), None);
+        let of_medians = rest.median_moved_to(&other_pages, 1.3);
+        assert_eq!(of_medians.map(|moved| moved.from.name), Some(MEMORY));
         let a_little = Probe {
             wake_up_us: 64.0,
             ..rest

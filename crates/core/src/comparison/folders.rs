@@ -8,8 +8,8 @@ use super::{
 };
 use crate::profile::Length;
 use crate::record::{
-    Bracket, Build, Comparison, CostAccount, LoadClass, LoadCosts, LoadEvidence, Probe,
-    SCHEMA_VERSION, Side, Trial, TrialSummary, Verdict,
+    Bracket, Build, Comparison, CostAccount, LoadClass, LoadCosts, LoadEvidence, MedianProbe,
+    Probe, SCHEMA_VERSION, Side, Trial, TrialSummary, Verdict,
 };
 
 /// The measurements of one target.
@@ -90,14 +90,8 @@ fn build_notes(a: &Measured, b: &Measured) -> Vec<String> {
 /// A note for the case that the machine's times for the same small work changed between the two: then the ratios
 /// compare machines too.
 fn probe_note(a: &Measured, b: &Measured) -> Option<String> {
-    let probe = |side: &Measured| Probe::before(side.trials.iter().map(|(_, trial)| trial));
-    let (of_a, of_b) = (probe(a)?, probe(b)?);
-    let many = [a, b].iter().all(|side| side.trials.len() >= Probe::MANY);
-    let moved = if many {
-        of_a.median_moved_to(&of_b, Probe::MOVED)?
-    } else {
-        of_a.moved_to(&of_b, Probe::MOVED)?
-    };
+    let probe = |side: &Measured| MedianProbe::before(side.trials.iter().map(|(_, trial)| trial));
+    let moved = probe(a)?.moved_to(&probe(b)?, Probe::MOVED)?;
     Some(format!(
         "The machine changed: its probe ({}) took {:.1} {unit} in {} and {:.1} {unit} in {}, so do not compare the costs; compare the targets themselves (`plimsoll compare A B`).",
         moved.from.name,

@@ -43,7 +43,7 @@ pub use live::{Live, LiveBracket, LiveCommand, LiveEnded, LiveGate, LivePhases, 
 pub use load_unit::LoadUnit;
 pub use network::{Network, NetworkEnd, NetworkMode, NetworkReceive};
 pub use plan::SearchPlan;
-pub use probe::{Moved, Probe, ProbeFigure, Probes};
+pub use probe::{MedianProbe, Moved, Probe, ProbeFigure, Probes};
 pub use ranking::{CostAtLoad, LeftOut, RankedTarget, Ranking};
 pub use resources::{
     Agent, BeyondCharged, Client, CompanionWindow, MemoryAt, Observer, ProcessResources,

@@ -61,31 +61,6 @@ impl Probe {
     /// A value that changes by more than this factor is reported. On a virtual machine with neighbours, wake-ups and
     /// timers had two states, and one took twice as long as the other.
     pub const MOVED: f64 = 2.0;
-    /// Over so many probes, the median of each value can be compared.
-    pub const MANY: usize = 8;
-
-    /// The median of each value over the probes before these trials; `None` if there was no probe.
-    #[must_use]
-    pub fn before<'a>(trials: impl Iterator<Item = &'a Trial>) -> Option<Self> {
-        let probes = trials.filter_map(|trial| trial.environment.probes.as_ref());
-        Self::median(probes.map(|probes| &probes.before))
-    }
-
-    fn median<'a>(probes: impl Iterator<Item = &'a Self>) -> Option<Self> {
-        let probes: Vec<&Self> = probes.collect();
-        let of = |figure: fn(&Self) -> f64| {
-            let values: Vec<f64> = probes.iter().map(|probe| figure(probe)).collect();
-            stats::median(&values)
-        };
-        Some(Self {
-            arithmetic_ns: of(|probe| probe.arithmetic_ns)?,
-            memory_ns: of(|probe| probe.memory_ns)?,
-            system_call_ns: of(|probe| probe.system_call_ns)?,
-            wake_up_us: of(|probe| probe.wake_up_us)?,
-            timer_late_us: of(|probe| probe.timer_late_us)?,
-            timer_cpu_us: of(|probe| probe.timer_cpu_us)?,
-        })
-    }
 
     /// Its values.
     #[must_use]
@@ -106,28 +81,72 @@ impl Probe {
     /// eightfold between probes that agreed in everything else.
     #[must_use]
     pub fn moved_to(&self, other: &Self, limit: f64) -> Option<Moved> {
-        let pairs = self.figures().into_iter().zip(other.figures());
-        moved_most(pairs.filter(|(from, _)| from.name != MEMORY), limit)
+        self.moved_most(other, limit, |figure| figure.name != MEMORY)
     }
 
-    /// The same for medians over at least [`Self::MANY`] probes each. They include reading memory: over so many, the
-    /// pages that each probe got even out.
-    #[must_use]
-    pub fn median_moved_to(&self, other: &Self, limit: f64) -> Option<Moved> {
-        moved_most(self.figures().into_iter().zip(other.figures()), limit)
+    fn moved_most(
+        &self,
+        other: &Self,
+        limit: f64,
+        counts: impl Fn(&ProbeFigure) -> bool,
+    ) -> Option<Moved> {
+        let pairs = self.figures().into_iter().zip(other.figures());
+        let known = pairs.filter(|(from, to)| from.value > 0.0 && to.value > 0.0);
+        let factor = |moved: &Moved| (moved.to / moved.from.value).max(moved.from.value / moved.to);
+        known
+            .filter(|(from, _)| counts(from))
+            .map(|(from, to)| Moved { from, to: to.value })
+            .filter(|moved| factor(moved) > limit)
+            .max_by(|a, b| factor(a).total_cmp(&factor(b)))
     }
 }
 
-fn moved_most(
-    pairs: impl Iterator<Item = (ProbeFigure, ProbeFigure)>,
-    limit: f64,
-) -> Option<Moved> {
-    let known = pairs.filter(|(from, to)| from.value > 0.0 && to.value > 0.0);
-    let factor = |from: f64, to: f64| (to / from).max(from / to);
-    known
-        .map(|(from, to)| Moved { from, to: to.value })
-        .filter(|moved| factor(moved.from.value, moved.to) > limit)
-        .max_by(|a, b| factor(a.from.value, a.to).total_cmp(&factor(b.from.value, b.to)))
+/// The median of each value over several probes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct MedianProbe {
+    /// The medians.
+    pub median: Probe,
+    /// The number of probes.
+    pub probes: usize,
+}
+
+impl MedianProbe {
+    /// Over so many probes, the pages that each of them got even out, so reading memory counts.
+    const MANY: usize = 8;
+
+    /// Over the probes before these trials; `None` if there was no probe.
+    #[must_use]
+    pub fn before<'a>(trials: impl Iterator<Item = &'a Trial>) -> Option<Self> {
+        let probes = trials.filter_map(|trial| trial.environment.probes.as_ref());
+        Self::of(probes.map(|probes| &probes.before))
+    }
+
+    fn of<'a>(probes: impl Iterator<Item = &'a Probe>) -> Option<Self> {
+        let probes: Vec<&Probe> = probes.collect();
+        let median = |figure: fn(&Probe) -> f64| {
+            let values: Vec<f64> = probes.iter().map(|probe| figure(probe)).collect();
+            stats::median(&values)
+        };
+        let median = Probe {
+            arithmetic_ns: median(|probe| probe.arithmetic_ns)?,
+            memory_ns: median(|probe| probe.memory_ns)?,
+            system_call_ns: median(|probe| probe.system_call_ns)?,
+            wake_up_us: median(|probe| probe.wake_up_us)?,
+            timer_late_us: median(|probe| probe.timer_late_us)?,
+            timer_cpu_us: median(|probe| probe.timer_cpu_us)?,
+        };
+        let probes = probes.len();
+        Some(Self { median, probes })
+    }
+
+    /// Like [`Probe::moved_to`], and with reading memory if both are over many probes.
+    #[must_use]
+    pub fn moved_to(&self, other: &Self, limit: f64) -> Option<Moved> {
+        if self.probes.min(other.probes) < Self::MANY {
+            return self.median.moved_to(&other.median, limit);
+        }
+        self.median.moved_most(&other.median, limit, |_| true)
+    }
 }
 
 #[cfg(test)]
@@ -142,8 +161,16 @@ mod tests {
             ..Probe::default()
         };
         let probes = [with(50.0, 30.0), with(90.0, 10.0), with(60.0, 20.0)];
-        assert_eq!(Probe::median(probes.iter()), Some(with(60.0, 20.0)));
-        assert_eq!(Probe::median([].iter()), None);
+        let median = MedianProbe::of(probes.iter());
+        let probes = 3;
+        assert_eq!(
+            median,
+            Some(MedianProbe {
+                median: with(60.0, 20.0),
+                probes
+            })
+        );
+        assert_eq!(MedianProbe::of([].iter()), None);
     }
 
     #[test]
@@ -176,8 +203,13 @@ mod tests {
             ..rest
         };
         assert_eq!(moved(other_pages), None);
-        let of_medians = rest.median_moved_to(&other_pages, 1.3);
-        assert_eq!(of_medians.map(|moved| moved.from.name), Some(MEMORY));
+        let of_medians = |probes: [usize; 2]| {
+            let [from, to] = [(rest, probes[0]), (other_pages, probes[1])]
+                .map(|(median, probes)| MedianProbe { median, probes });
+            from.moved_to(&to, 1.3).map(|moved| moved.from.name)
+        };
+        assert_eq!(of_medians([8, 9]), Some(MEMORY));
+        assert_eq!(of_medians([9, 7]), None);
         let a_little = Probe {
             wake_up_us: 64.0,
             ..rest

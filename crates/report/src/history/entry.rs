@@ -5,7 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use plimsoll_core::record::{
     Bracket, Calibration, ClientCosts, Comparison, CostPoint, Edge, EndedBy, FleetCalibration,
-    InferenceCalibration, LoadUnit, Probe, RankedTarget, Ranking, Trial, Verdict,
+    InferenceCalibration, LoadUnit, MedianProbe, Probe, RankedTarget, Ranking, Trial, Verdict,
 };
 use plimsoll_document::Tellers;
 use serde::{Deserialize, Serialize};
@@ -230,7 +230,8 @@ fn blank(folder: &str, results: &Results) -> Entry {
         cost: None,
         cpu_model: fact("cpu_model"),
         cores: fact("cores"),
-        probe: Probe::before(results.trials.iter().map(|stored| &stored.trial)),
+        probe: MedianProbe::before(results.trials.iter().map(|stored| &stored.trial))
+            .map(|probes| probes.median),
         trials: 0,
     }
 }

@@ -285,7 +285,11 @@ fn slos(files: &[PathBuf], workload: &dyn Workload) -> Result<Vec<Slo>, Failure>
 
 fn slo(file: &Path, workload: &dyn Workload) -> Result<Slo, Failure> {
     let refuse = |why: String| Failure::Usage(format!("--slo {}: {why}", file.display()));
-    let text = std::fs::read_to_string(file).map_err(|error| refuse(error.to_string()))?;
+    let text = std::fs::read_to_string(file).map_err(|error| {
+        refuse(format!(
+            "{error}; give the path of a TOML file with a `[gates]` table, or leave the flag out for the workload's own SLO"
+        ))
+    })?;
     let name = file.file_stem().unwrap_or_default().to_string_lossy();
     Slo::parse(&text, &name, workload.metrics()).map_err(|error| refuse(error.to_string()))
 }

@@ -152,7 +152,14 @@ fn an_slo_file_that_is_not_one_is_named() {
         assert!(line.contains("slo.toml"), "{line}");
     }
     let call = run("rust-axum --sessions 5 --slo /no/such/slo.toml");
-    refused_at_once(call, &["--slo /no/such/slo.toml", "No such file"]);
+    refused_at_once(
+        call,
+        &[
+            "--slo /no/such/slo.toml",
+            "No such file",
+            "leave the flag out",
+        ],
+    );
 }
 
 /// A WAV header with these values, and a little silence.

@@ -208,7 +208,7 @@ pub(crate) struct SearchArgs {
     /// Maximum number of trials to decide about a load at the edge [default: 3]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=25))]
     pub(crate) repeats: Option<u32>,
-    /// Start no further trial of a search after this many minutes [default: 6 for profile quick, otherwise no limit]
+    /// Start no further trial of a search after this many minutes; a resumed search has them anew [default: 6 for profile quick, otherwise no limit]
     #[arg(long, value_name = "MINUTES")]
     pub(crate) time_budget: Option<f64>,
 }

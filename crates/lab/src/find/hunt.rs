@@ -187,16 +187,22 @@ impl<'a> Hunt<'a> {
 
     /// The trial that is wanted next, if the search may take so long in all.
     fn within(&mut self, budget: Option<Duration>) -> Option<Wanted> {
-        if let Some(budget) = budget {
-            let trials_left = trials_in(
-                budget.as_secs_f64(),
-                self.spent.as_secs_f64(),
-                self.kept.count() - self.resumed,
-                self.conditions.profile.lasts_s(),
-            );
-            self.asks().expect_time_for(trials_left);
-        }
-        self.asks().next()
+        let Some(budget) = budget else {
+            return self.asks().next();
+        };
+        let time_for = trials_in(
+            budget.as_secs_f64(),
+            self.spent.as_secs_f64(),
+            self.kept.count() - self.resumed,
+            self.conditions.profile.lasts_s(),
+        );
+        self.asks().expect_time_for(time_for);
+        let wanted = self.asks().next()?;
+        Some(Wanted {
+            // Several searches share the time, and each of them expects to have all of it.
+            trials_left: wanted.trials_left.min(time_for.max(1)),
+            ..wanted
+        })
     }
 
     /// What it looks for once the load line is known.

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use plimsoll_core::caveat::Caveat;
 use plimsoll_core::goals::GoalsFile;
@@ -25,9 +26,11 @@ use plimsoll_workload_stt_real::SttReal;
 use plimsoll_workload_voice::Voice;
 use plimsoll_workload_ws::Ws;
 
+use super::hunt::Hunt;
 use super::kept::Kept;
 use super::searches::Searches;
-use super::{Asks, FindPlan};
+use super::{Asks, FindPlan, Wanted};
+use crate::campaign::KeptTrial;
 use crate::manifest::Manifest;
 use crate::trial::{BackEnd, Conditions, NetworkPlan, Registry};
 
@@ -236,6 +239,33 @@ fn two_slos_share_their_trials_and_have_an_edge_each() {
         together < 2 * alone.max(other),
         "{together} {alone} {other}"
     );
+}
+
+#[test]
+fn progress_counts_no_trial_for_which_there_is_no_time() {
+    let conditions = conditions();
+    assert_eq!(conditions.further_slos.len(), 1, "two searches");
+    let first = |time_budget: Option<Duration>| {
+        let plan = FindPlan {
+            time_budget,
+            ..PLAN
+        };
+        let mut hunt = Hunt::new(&conditions, &plan, Vec::new()).expect("a search");
+        let mut trials_left = 0;
+        let mut run = |wanted: &Wanted, _: &Kept| {
+            trials_left = wanted.trials_left;
+            let trial = trial(wanted.load, wanted.length);
+            let file = "trial-001.json".to_owned();
+            Ok(KeptTrial { trial, file })
+        };
+        hunt.step(&mut run).expect("a trial");
+        trials_left
+    };
+    let full = Duration::from_secs_f64(conditions.profile.lasts_s());
+    let free = first(None);
+    assert!(free > 3, "{free}");
+    assert_eq!(first(Some(1_000 * full)), free);
+    assert_eq!(first(Some(3 * full)), 3);
 }
 
 #[test]

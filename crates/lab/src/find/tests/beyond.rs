@@ -4,10 +4,8 @@ use plimsoll_core::outright::Outright;
 use plimsoll_core::record::{CollapseSign, Goodput};
 
 use super::*;
-use crate::campaign::KeptTrial;
 use crate::error::{Error, Result};
-use crate::find::hunt::Hunt;
-use crate::find::{Found, Wanted};
+use crate::find::Found;
 
 /// The server of [`trial`] does most with 1,500 callers, half as much with 3,000, and then nothing.
 fn slowing(sessions: u32, length: Length) -> Trial {

@@ -191,6 +191,7 @@ fn invalid_is_an_error_with_its_remedy_and_never_a_failure() {
     let lag = Doubt::SendLag {
         p999_us: 9_300.0,
         limit_us: 5_000.0,
+        others: Vec::new(),
     };
     trial.caveats.push(Caveat::from(&lag));
     trial.verdict = Verdict::Invalid;

@@ -97,6 +97,7 @@ fn sixty_trials_stay_below_a_megabyte() {
     let lag = [Doubt::SendLag {
         p999_us: 9_300.0,
         limit_us: 5_000.0,
+        others: Vec::new(),
     }];
     let trials: Vec<Trial> = (0..60u32)
         .map(|number| {

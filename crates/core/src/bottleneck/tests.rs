@@ -121,6 +121,7 @@ fn a_client_that_ran_out_is_the_bottleneck_whatever_the_target_did() {
     let lag = Doubt::SendLag {
         p999_us: 30e3,
         limit_us: 10e3,
+        others: Vec::new(),
     };
     let mut trial = with_doubt(&lag);
     trial.target_resources = Some(TargetResources {
@@ -143,6 +144,7 @@ fn every_doubt_that_the_client_ran_out_is_told_as_client_or_back_end() {
         Doubt::SendLag {
             p999_us: 30e3,
             limit_us: 10e3,
+            others: Vec::new(),
         },
         Doubt::ClientBusy {
             share: share.0,

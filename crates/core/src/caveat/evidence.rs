@@ -76,6 +76,19 @@ pub struct Driver {
     pub clock_error_ms: Option<f64>,
     /// Why it did not carry its part to the end, if it did not.
     pub lost: Option<String>,
+    /// The busiest programs of others that may have run on its CPUs.
+    pub others: Vec<OtherProgram>,
+}
+
+/// A program of somebody else, or a thread of the kernel.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OtherProgram {
+    /// Its name.
+    pub name: String,
+    /// Its process ID.
+    pub pid: i32,
+    /// CPU time that it used during the trial, as a share of one core's.
+    pub core_share: f64,
 }
 
 /// What the observer of the target shows about itself.
@@ -272,17 +285,27 @@ fn driver(driver: &Driver, limits: &Limits) -> Vec<Doubt> {
     if let Some(share) = over(Some(driver.busy_share), limit) {
         found.push(Doubt::ClientBusy { share, limit });
     }
+    let others = || driver.others.clone();
     let limit = limits.client_wait_share;
+    let starved = |share, of| Doubt::ClientStarved {
+        share,
+        of,
+        limit,
+        others: others(),
+    };
     if let Some(share) = over(driver.wait_share, limit) {
-        let of = "the window";
-        found.push(Doubt::ClientStarved { share, of, limit });
+        found.push(starved(share, "the window"));
     } else if let Some(share) = over(driver.opening_wait_share, limit) {
-        let of = "the time in which sessions were to open";
-        found.push(Doubt::ClientStarved { share, of, limit });
+        found.push(starved(share, "the time in which sessions were to open"));
     }
     let limit_us = limits.send_lag_p999_us;
     if let Some(p999_us) = over(driver.send_lag_p999_us, limit_us) {
-        found.push(Doubt::SendLag { p999_us, limit_us });
+        let others = others();
+        found.push(Doubt::SendLag {
+            p999_us,
+            limit_us,
+            others,
+        });
     }
     let limit_ms = CLOCK_ERROR_MS;
     if let Some(error_ms) = over(driver.clock_error_ms, limit_ms) {

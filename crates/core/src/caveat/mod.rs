@@ -19,7 +19,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use clock_jump::ClockJump;
-pub use evidence::{Driver, Evidence, GateSamples, Limits, Starved, Watcher, doubts};
+pub use evidence::{Driver, Evidence, GateSamples, Limits, OtherProgram, Starved, Watcher, doubts};
 pub use terms::{CompanionTerms, Terms};
 
 use crate::record::{Moved, SanityCheck};
@@ -124,6 +124,8 @@ pub enum Doubt {
         p999_us: f64,
         /// The most that is allowed, in µs.
         limit_us: f64,
+        /// Who else may have run on its CPUs.
+        others: Vec<OtherProgram>,
     },
     /// An engine thread had no time left.
     ClientBusy {
@@ -140,6 +142,8 @@ pub enum Doubt {
         of: &'static str,
         /// The most that is allowed.
         limit: f64,
+        /// Who else may have run on its CPUs.
+        others: Vec<OtherProgram>,
     },
     /// An agent did not carry its part to the end.
     AgentLost {

@@ -17,6 +17,14 @@ fn samples(gate: &str, samples: u64, needed: u64) -> GateSamples {
     }
 }
 
+fn other(name: &str, pid: i32, core_share: f64) -> OtherProgram {
+    OtherProgram {
+        name: name.to_owned(),
+        pid,
+        core_share,
+    }
+}
+
 fn sound_driver() -> Driver {
     Driver {
         send_lag_p999_us: Some(900.0),
@@ -88,6 +96,7 @@ fn one_of_each() -> Vec<Doubt> {
                 faults: [("EMFILE".to_owned(), 2)].into(),
                 clock_error_ms: Some(5.1),
                 lost: None,
+                others: vec![other("agent", 1, 0.0051), other("kdamond.0", 77, 0.5)],
             },
             Driver {
                 agent: Some("1 (node-b)".to_owned()),
@@ -159,6 +168,39 @@ fn every_doubt_names_a_remedy_on_one_line() {
             "{text}"
         );
     }
+}
+
+#[test]
+fn a_late_client_says_who_else_may_have_run_there() {
+    let text = |id: &str, others: Vec<OtherProgram>| {
+        let evidence = Evidence {
+            drivers: vec![Driver {
+                send_lag_p999_us: Some(11_000.0),
+                wait_share: Some(0.3),
+                others,
+                ..sound_driver()
+            }],
+            ..sound()
+        };
+        let found = caveats(&doubts(&evidence, &Limits::for_gate(Some(200.0))));
+        let of_id = found.into_iter().find(|caveat| caveat.id == id);
+        of_id.expect("late").text
+    };
+    let [one, two, three] = [
+        other("agent", 1, 0.0051),
+        other("kdamond.0", 77, 0.004),
+        other("sh", 9, 1.0),
+    ];
+    let late = text("send-lag", vec![one.clone()]);
+    let remedy = "; keep agent (PID 1, 0.5 % of a core) off the client's cores (`taskset -apc CPUS PID`), or give the client more cores";
+    assert!(late.contains(remedy), "{late}");
+    let starved = text("client-starved", vec![three, one, two]);
+    let remedy = "; keep sh (PID 9, 100.0 % of a core), agent (PID 1, 0.5 % of a core) and kdamond.0 (PID 77, 0.4 % of a core) off the client's cores (`taskset -apc CPUS PID`), lift";
+    assert!(starved.contains(remedy), "{starved}");
+    let late = text("send-lag", Vec::new());
+    assert!(late.contains("; give the client more cores"), "{late}");
+    let starved = text("client-starved", Vec::new());
+    assert!(starved.contains("; stop other programs on"), "{starved}");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! The text of each doubt: first what was seen, then, after a semicolon, the remedy.
 
-use super::{Doubt, GateSamples, Party, Terms};
+use super::{Doubt, GateSamples, OtherProgram, Party, Terms};
 use crate::record::{Moved, SanityCheck};
 use crate::sanity::Account;
 
@@ -16,21 +16,22 @@ pub(super) fn of(doubt: &Doubt, terms: &Terms) -> String {
     );
     let companion = &terms.companion;
     match doubt {
-        Doubt::SendLag { p999_us, limit_us } => format!(
-            "the client wrote frames late: send lag p99.9 {:.1} ms, allowed {:.1} ms; {more_client}",
-            p999_us / 1e3,
-            limit_us / 1e3
-        ),
+        Doubt::SendLag {
+            p999_us,
+            limit_us,
+            others,
+        } => send_lag(*p999_us, *limit_us, others, &more_client),
         Doubt::ClientBusy { share, limit } => format!(
             "the busiest engine thread used {:.0} % of its core, allowed {:.0} %; {more_client}",
             share * 100.0,
             limit * 100.0
         ),
-        Doubt::ClientStarved { share, of, limit } => format!(
-            "an engine thread, or the kernel thread that receives for it, was ready and waited for its core for {:.0} % of {of}, allowed {:.0} %; stop other programs on the client's cores, lift the client's CPU quota, or {more_client}",
-            share * 100.0,
-            limit * 100.0
-        ),
+        Doubt::ClientStarved {
+            share,
+            of,
+            limit,
+            others,
+        } => client_starved((*share, of), *limit, others, &more_client),
         Doubt::AgentLost { why } => lost("it did not carry its part to the end", why),
         Doubt::ClockError {
             error_ms, limit_ms, ..
@@ -42,12 +43,7 @@ pub(super) fn of(doubt: &Doubt, terms: &Terms) -> String {
             limit_ms,
         } => observer_clock(host, *error_ms, *limit_ms),
         Doubt::AtAgent { agent, doubt } => format!("agent {agent}: {}", of(doubt, terms)),
-        Doubt::AchievedLoad { share, limit } => format!(
-            "the client wrote only {:.2} % of the requested load, {:.1} % is needed; {more_client}",
-            // Rounded down: a share that misses the limit must not be shown as the limit.
-            (share * 1e4).floor() / 1e2,
-            limit * 100.0
-        ),
+        Doubt::AchievedLoad { share, limit } => achieved_load(*share, *limit, &more_client),
         Doubt::CompanionSaturated {
             lateness_p99_ms,
             limit_ms,
@@ -111,6 +107,62 @@ pub(super) fn of(doubt: &Doubt, terms: &Terms) -> String {
         Doubt::Interrupted => INTERRUPTED.to_owned(),
         Doubt::TooFewSamples(few) => too_few(few, terms),
     }
+}
+
+fn send_lag(p999_us: f64, limit_us: f64, others: &[OtherProgram], more_client: &str) -> String {
+    let keep_off = keep_off(others).map_or_else(String::new, |others| format!("{others}, or "));
+    format!(
+        "the client wrote frames late: send lag p99.9 {:.1} ms, allowed {:.1} ms; {keep_off}{more_client}",
+        p999_us / 1e3,
+        limit_us / 1e3
+    )
+}
+
+fn achieved_load(share: f64, limit: f64, more_client: &str) -> String {
+    format!(
+        "the client wrote only {:.2} % of the requested load, {:.1} % is needed; {more_client}",
+        // Rounded down: a share that misses the limit must not be shown as the limit.
+        (share * 1e4).floor() / 1e2,
+        limit * 100.0
+    )
+}
+
+/// `share` comes with what it is a share of.
+fn client_starved(
+    (share, of): (f64, &str),
+    limit: f64,
+    others: &[OtherProgram],
+    more_client: &str,
+) -> String {
+    let keep_off =
+        keep_off(others).unwrap_or_else(|| "stop other programs on the client's cores".to_owned());
+    format!(
+        "an engine thread, or the kernel thread that receives for it, was ready and waited for its core for {:.0} % of {of}, allowed {:.0} %; {keep_off}, lift the client's CPU quota, or {more_client}",
+        share * 100.0,
+        limit * 100.0
+    )
+}
+
+/// The remedy against other programs on the client's cores, with their names; `None` if none is known.
+fn keep_off(others: &[OtherProgram]) -> Option<String> {
+    let name = |other: &OtherProgram| {
+        let OtherProgram {
+            name,
+            pid,
+            core_share,
+        } = other;
+        format!("{name} (PID {pid}, {:.1} % of a core)", core_share * 100.0)
+    };
+    let named: Vec<String> = others.iter().map(name).collect();
+    let (last, before) = named.split_last()?;
+    let list = if before.is_empty() {
+        last.clone()
+    } else {
+        format!("{} and {last}", before.join(", "))
+    };
+    Some(format!(
+        "keep {list} off the client's cores (`taskset -apc CPUS PID`)"
+    ))
 }
 
 fn target_starved(taken_share: f64, wait_share: f64, limit: f64) -> String {

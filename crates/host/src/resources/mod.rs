@@ -10,6 +10,7 @@
 //! monitor   a thread that samples at 10 Hz
 //! cpu_times the machine's CPUs: busy, idle, stolen
 //! open_waits waits for a CPU that have not ended
+//! others    other programs that may run on our CPUs, and how much they ran
 //! run_queue how long a process tree waited for a core, read often
 //! ```
 
@@ -17,6 +18,7 @@ mod cpu_times;
 mod members;
 mod monitor;
 mod open_waits;
+mod others;
 mod parse;
 mod process_io;
 mod run_queue;
@@ -27,6 +29,7 @@ mod sockets;
 pub use cpu_times::{CpuTimes, Passed, Ticks};
 pub(crate) use monitor::thread_cpu;
 pub use monitor::{DEFAULT_INTERVAL, Monitor, Recorded, Watched};
+pub use others::Others;
 pub use process_io::{ProcessIo, Written, kernel_writers_cpu_us};
 pub use run_queue::{RunQueue, Waited};
 pub(crate) use sampler::waited_for_cpu;

@@ -5,6 +5,8 @@
 pub(super) struct Stat {
     /// The process ID of its parent.
     pub(super) parent: i32,
+    /// The kernel's flags, `PF_…` of `include/linux/sched.h`.
+    pub(super) flags: u64,
     /// Clock ticks in user mode.
     pub(super) user_ticks: u64,
     /// Clock ticks in the kernel.
@@ -38,11 +40,18 @@ pub(super) fn stat(text: &str) -> Option<Stat> {
     let number = |field: usize| fields.get(field - 3)?.parse::<u64>().ok();
     Some(Stat {
         parent: i32::try_from(number(4)?).ok()?,
+        flags: number(9)?,
         user_ticks: number(14)?,
         system_ticks: number(15)?,
         threads: number(20)?,
         start_ticks: number(22)?,
     })
+}
+
+/// The program's name in `/proc/<pid>/stat`, which may contain anything.
+pub(super) fn name(text: &str) -> Option<&str> {
+    let (before, _) = text.rsplit_once(')')?;
+    Some(before.split_once('(')?.1)
 }
 
 /// Whether `/proc/<pid>/stat` says that a signal or a tracer has stopped the process: state `T` or `t`.
@@ -164,12 +173,15 @@ mod tests {
         let text = "3972 (a ) b) R 3957 3957 2425 0 -1 4194304 104 0 0 0 17 18 0 0 20 0 5 0 57382 3133440 383 1844";
         let expected = Stat {
             parent: 3957,
+            flags: 4_194_304,
             user_ticks: 17,
             system_ticks: 18,
             threads: 5,
             start_ticks: 57_382,
         };
         assert_eq!(stat(text), Some(expected));
+        assert_eq!(name(text), Some("a ) b"));
+        assert_eq!(name("3972 cat"), None);
         assert_eq!(stat("3972 (cat) R 3957"), None);
         assert_eq!(stat(""), None);
     }

@@ -1,11 +1,12 @@
 //! Whether a trial can be believed, as far as the engine and the resources do not show it: where the target ran,
 //! whether a clock jumped, and the accounts that are kept twice, compared by [`plimsoll_core::sanity`].
 
-use plimsoll_core::caveat::ClockJump;
+use plimsoll_core::caveat::{ClockJump, OtherProgram};
 use plimsoll_core::record::SanityCheck;
 use plimsoll_core::sanity::{self, ClientCounts};
 use plimsoll_engine::Report;
 use plimsoll_host::isolation::CpuList;
+use plimsoll_host::resources::Others;
 use plimsoll_workload::{Counters, Findings};
 
 use super::by_label::{ByLabel, Counted};
@@ -34,6 +35,8 @@ pub(super) struct Soundness {
     pub(super) by_label: Counted,
     /// The target's manifest says that it never asks its back end.
     pub(super) back_end_unchecked: bool,
+    /// The busiest programs of others that may have run on the client's cores.
+    pub(super) others: Vec<OtherProgram>,
 }
 
 /// Watches from before the first session to the trial's end.
@@ -44,6 +47,8 @@ pub(super) struct Watch<'a> {
     metrics: Option<TargetMetrics>,
     by_label: Option<ByLabel>,
     target_cpus: Option<CpuList>,
+    /// The programs of others; `None` if the client is on other machines.
+    others: Option<Others>,
 }
 
 impl<'a> Watch<'a> {
@@ -57,6 +62,10 @@ impl<'a> Watch<'a> {
             by_label: ByLabel::read(&stage.http_host, named),
             target_cpus: target_cpus(conditions, subject, stage),
             clocks: Clocks::start(),
+            others: match conditions.agents() {
+                Some(_) => None,
+                None => Some(Others::look(&conditions.placement.client_cpus)),
+            },
         }
     }
 
@@ -108,6 +117,10 @@ impl<'a> Watch<'a> {
                 Vec::new()
             },
             back_end_unchecked: stage.companion.is_some() && !asks_back_end,
+            others: self
+                .others
+                .as_ref()
+                .map_or_else(Vec::new, Others::busiest_since),
         }
     }
 

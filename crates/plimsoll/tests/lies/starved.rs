@@ -10,6 +10,7 @@ use crate::support::{
     Ended, Plimsoll, Trial, attempts, conclusive, or_inconclusive, shared_turn, turn,
 };
 use plimsoll_testing::skipped;
+use serde_json::Value;
 
 /// Caveats that say that the client was the limit.
 const CLIENTS: &[&str] = &[
@@ -106,12 +107,13 @@ fn a_client_with_a_burner_on_its_core() {
         return;
     }
     let expected: Vec<&str> = CLIENTS.iter().chain(&FOLLOWING).copied().collect();
-    let ended = conclusive!(burned_only(&expected, || burned(
-        400,
-        3,
-        "taskset -c 0 nice -n -15"
-    )));
+    let ended = conclusive!(burned_only(&expected, || {
+        // One that gives way to everybody and is still there when the trial ends, so that it can be named.
+        let _idler = Burners::start(1, "taskset -c 0 nice -n 19");
+        burned(400, 3, "taskset -c 0 nice -n -15")
+    }));
     expect_invalid_by_the_client(&ended);
+    expect_named(&ended.trial(), "sh (PID ");
     document::write(
         "a_client_with_a_burner_on_its_core",
         &caveats_of(&ended.trial()),
@@ -251,6 +253,21 @@ fn descriptors_that_run_out_in_the_trial() {
 fn expect_invalid_by_the_client(ended: &Ended) {
     expect_invalid_by(ended, CLIENTS);
     assert_eq!(ended.trial().ledger("sessions_died"), 0);
+}
+
+/// Caveats of a client that did not get its core in time, each with the name of a program that may have had it.
+#[track_caller]
+fn expect_named(trial: &Trial, program: &str) {
+    let caveats = trial.at("caveats").as_array().expect("a list");
+    let of_waiting =
+        |caveat: &&Value| caveat["id"] == "client-starved" || caveat["id"] == "send-lag";
+    let texts: Vec<String> = caveats
+        .iter()
+        .filter(of_waiting)
+        .map(|caveat| caveat["text"].to_string())
+        .collect();
+    let names_it = |text: &String| text.contains(program);
+    assert!(!texts.is_empty() && texts.iter().all(names_it), "{texts:?}");
 }
 
 fn caveats_of(trial: &Trial) -> String {

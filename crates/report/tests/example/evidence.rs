@@ -112,6 +112,7 @@ pub(crate) fn two_slos() -> TwoSlos {
     let lag = Doubt::SendLag {
         p999_us: 12_400.0,
         limit_us: 10_000.0,
+        others: Vec::new(),
     };
     let at = |sessions: u32, length: Length, doubts: &[Doubt]| {
         let n = f64::from(sessions);

@@ -317,6 +317,7 @@ pub(crate) fn lower_bound() -> Find {
     let lag = Doubt::SendLag {
         p999_us: 9_300.0,
         limit_us: 5_000.0,
+        others: Vec::new(),
     };
     let no_quota = Doubt::NoQuota {
         vcpu: 1.0,

@@ -6,7 +6,6 @@ use plimsoll_core::latency::{LatencySet, Series};
 use plimsoll_core::outright::Outright;
 use plimsoll_core::record::{Agent, Client, CompanionWindow, GateResult, TargetResources};
 use plimsoll_core::slo::{Gate, Metric, Slo};
-use plimsoll_engine::Report;
 use plimsoll_host::isolation::Wanted;
 
 use super::{Showed, bounds, resources};
@@ -40,7 +39,7 @@ pub(super) fn evidence(
     // What an agent did that was lost is in the target's account and not in ours.
     let lost = Agent::one_is_lost(&measured.agents);
     Evidence {
-        drivers: drivers(used.client, report),
+        drivers: drivers(used.client, measured),
         observer: measured.observed.as_ref().map(watcher),
         achieved_share: used.client.achieved_share,
         companion_gone: stage.companion.is_some() && measured.companion.is_none(),
@@ -81,7 +80,8 @@ pub(super) fn evidence(
 }
 
 /// Whoever drove the load: the client, or each of its agents.
-fn drivers(client: &Client, report: &Report) -> Vec<Driver> {
+fn drivers(client: &Client, measured: &Measured) -> Vec<Driver> {
+    let report = &measured.report;
     let opening = |share: Option<f64>| share.filter(|_| report.ledger.sessions_failed > 0);
     if client.agents.is_empty() {
         return vec![Driver {
@@ -94,6 +94,7 @@ fn drivers(client: &Client, report: &Report) -> Vec<Driver> {
             faults: client.faults.clone(),
             clock_error_ms: None,
             lost: None,
+            others: measured.soundness.others.clone(),
         }];
     }
     let of_agent = |agent: &Agent| Driver {
@@ -106,6 +107,7 @@ fn drivers(client: &Client, report: &Report) -> Vec<Driver> {
         faults: agent.faults.clone(),
         clock_error_ms: Some(agent.clock_error_us / 1e3),
         lost: agent.lost.clone(),
+        others: Vec::new(),
     };
     client.agents.iter().map(of_agent).collect()
 }

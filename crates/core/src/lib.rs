@@ -48,3 +48,4 @@ pub mod sock_diag;
 pub mod speaker;
 pub mod stats;
 pub mod tls_cost;
+mod words;

@@ -3,6 +3,7 @@
 use super::{Doubt, GateSamples, OtherProgram, Party, Terms};
 use crate::record::{Moved, SanityCheck};
 use crate::sanity::Account;
+use crate::words::listed;
 
 const SHARED_CORES: &str = "target and client share cores, so each slows the other; give them their own with --target-cpus and --client-cpus (a server that runs already: `taskset -acp CPUS PID`, or its control group's cpuset.cpus)";
 const BACK_END_UNCHECKED: &str = "the target's manifest says that it never asks its back end, so this is not checked; no action is needed for a target that tests Plimsoll";
@@ -154,15 +155,10 @@ fn keep_off(others: &[OtherProgram]) -> Option<String> {
         format!("{name} (PID {pid}, {:.1} % of a core)", core_share * 100.0)
     };
     let named: Vec<String> = others.iter().map(name).collect();
-    let (last, before) = named.split_last()?;
-    let list = if before.is_empty() {
-        last.clone()
-    } else {
-        format!("{} and {last}", before.join(", "))
-    };
-    Some(format!(
-        "keep {list} off the client's cores (`taskset -apc CPUS PID`)"
-    ))
+    (!named.is_empty()).then(|| {
+        let named = listed(&named);
+        format!("keep {named} off the client's cores (`taskset -apc CPUS PID`)")
+    })
 }
 
 fn target_starved(taken_share: f64, wait_share: f64, limit: f64) -> String {

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::knowledge::Knowledge;
 use super::tally::Tally;
 use super::{Ended, Settings};
+use crate::words::listed;
 
 type Tallies = BTreeMap<u32, Tally>;
 
@@ -153,14 +154,6 @@ fn doubts(known: &Knowledge) -> String {
         words += &format!("; {load} passes although a lower load fails, so it does not count");
     }
     words
-}
-
-pub(super) fn listed(loads: &[u32]) -> String {
-    let words: Vec<String> = loads.iter().map(u32::to_string).collect();
-    match words.split_last() {
-        Some((last, rest)) if !rest.is_empty() => format!("{} and {last}", rest.join(", ")),
-        _ => words.join(""),
-    }
 }
 
 pub(super) fn capitalised(text: &str) -> String {

@@ -33,10 +33,15 @@ impl CpuList {
             what: "asking which CPUs we may run on (sched_getaffinity)".into(),
             source: error.into(),
         };
-        let set = sched_getaffinity(Pid::from_raw(0)).map_err(failed)?;
+        Self::allowed_to(0).map_err(failed)
+    }
+
+    /// The CPUs that this thread may run on; 0 is the calling one.
+    pub(crate) fn allowed_to(thread: i32) -> nix::Result<Self> {
+        let set = sched_getaffinity(Pid::from_raw(thread))?;
         let cpus = (0..CpuSet::count()).filter(|cpu| set.is_set(*cpu).unwrap_or(false));
         Self::new(cpus.filter_map(|cpu| u32::try_from(cpu).ok()).collect())
-            .ok_or_else(|| failed(nix::Error::EINVAL))
+            .ok_or(nix::Error::EINVAL)
     }
 
     /// The CPU numbers, ascending.

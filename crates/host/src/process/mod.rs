@@ -33,4 +33,5 @@ pub use ports::{choose_port, port_taken};
 pub use ready::{Ask, Ready};
 pub use spawn::{Launch, Piped, program_path};
 pub use stop_signal::StopSignal;
+pub(crate) use tree::processes;
 pub use tree::{descendants, start_time_ticks};

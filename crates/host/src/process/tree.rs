@@ -52,11 +52,16 @@ fn below(root: i32, parent_of: &BTreeMap<i32, i32>) -> BTreeSet<i32> {
     found
 }
 
+/// The IDs of all processes that we can see.
+pub(crate) fn processes() -> impl Iterator<Item = i32> {
+    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+}
+
 /// The parent of each process, by process id.
 fn parents() -> BTreeMap<i32, i32> {
-    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
-    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
-    pids.filter_map(|pid| Some((pid, parent_in(&read_stat(pid)?)?)))
+    processes()
+        .filter_map(|pid| Some((pid, parent_in(&read_stat(pid)?)?)))
         .collect()
 }
 

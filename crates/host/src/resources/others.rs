@@ -3,18 +3,17 @@
 //! A program that holds a CPU for milliseconds, a few times a second, uses hardly any of it, but makes a client late. So
 //! whoever reads that the client was late wants to know which programs could have been there.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Instant;
 
-use nix::sched::sched_getaffinity;
 use nix::unistd::Pid;
 use plimsoll_core::caveat::OtherProgram;
 
 use super::parse;
 use super::sampler::{read, schedstat, threads_of};
 use crate::isolation::CpuList;
-use crate::process::descendants;
+use crate::process::{descendants, processes};
 
 /// A program that used less of a core is not worth a word.
 const LEAST_SHARE: f64 = 0.002;
@@ -51,8 +50,8 @@ impl Others {
         let mut ours = descendants(us);
         ours.insert(us);
         let programs = processes()
-            .difference(&ours)
-            .filter_map(|pid| program(*pid, cpus))
+            .filter(|pid| !ours.contains(pid))
+            .filter_map(|pid| program(pid, cpus))
             .collect();
         Self {
             cpus: cpus.clone(),
@@ -87,13 +86,6 @@ impl Others {
     }
 }
 
-fn processes() -> BTreeSet<i32> {
-    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
-    entries
-        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
-        .collect()
-}
-
 /// `None` if it has ended, or cannot be moved.
 fn program(pid: i32, cpus: &CpuList) -> Option<(Key, Program)> {
     let text = read(Path::new(&format!("/proc/{pid}/stat")))?;
@@ -113,11 +105,7 @@ fn program(pid: i32, cpus: &CpuList) -> Option<(Key, Program)> {
 }
 
 fn may_run_on(thread: i32, cpus: &CpuList) -> bool {
-    let allowed = sched_getaffinity(Pid::from_raw(thread));
-    allowed.is_ok_and(|allowed| {
-        let mut cpus = cpus.as_slice().iter().map(|cpu| *cpu as usize);
-        cpus.any(|cpu| allowed.is_set(cpu).unwrap_or(false))
-    })
+    CpuList::allowed_to(thread).is_ok_and(|allowed| allowed.overlaps(cpus))
 }
 
 #[cfg(test)]

@@ -4,9 +4,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use nix::sched::{CpuSet, sched_getaffinity};
-use nix::unistd::Pid;
-
 use super::members::Members;
 use super::parse;
 use super::sampler::{read, schedstat, threads_of};
@@ -51,9 +48,7 @@ impl RunQueue {
     /// The CPUs that the process at the root may run on; `None` when it is gone.
     #[must_use]
     pub fn cpus(&self) -> Option<CpuList> {
-        let set = sched_getaffinity(Pid::from_raw(self.root)).ok()?;
-        let cpus = (0..CpuSet::count()).filter(|cpu| set.is_set(*cpu).unwrap_or(false));
-        CpuList::new(cpus.filter_map(|cpu| u32::try_from(cpu).ok()).collect())
+        CpuList::allowed_to(self.root).ok()
     }
 
     /// The counters now. Where the kernel does not keep them, they are 0.
@@ -93,6 +88,7 @@ mod tests {
     use std::time::{Duration, Instant};
 
     use nix::sys::signal::{Signal, kill};
+    use nix::unistd::Pid;
 
     /// Looks again until `holds` is true. This test ends when the kernel counts, whatever the machine.
     fn until(mut holds: impl FnMut() -> bool) {

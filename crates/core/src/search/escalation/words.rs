@@ -1,7 +1,8 @@
 //! The outcome of the search beyond the load line in words.
 
 use super::{Ended, Escalator, Known, sign};
-use crate::search::conclusion::{capitalised, listed};
+use crate::search::conclusion::capitalised;
+use crate::words::listed;
 
 /// What is known and why the search ended, in one sentence.
 pub(super) fn conclusion(search: &Escalator, known: &Known, ended: &Ended) -> String {

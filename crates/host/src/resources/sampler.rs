@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::cpu_times::tick_us;
 use super::members::Members;
 use super::parse;
-use crate::isolation::{GroupLimits, GroupMemory, GroupView, Layout, Throttling};
+use crate::isolation::{CpuList, GroupLimits, GroupMemory, GroupView, Layout, Throttling};
 use crate::process::descendants;
 
 /// What is sampled.
@@ -71,6 +71,24 @@ impl Source {
             rss_bytes: sum.rss_bytes + one.rss_bytes,
             pss_bytes: sum.pss_bytes.zip(one.pss_bytes).map(|(sum, one)| sum + one),
         })
+    }
+
+    /// The CPUs that any of its threads may run on now; `None` if all of them have ended.
+    #[must_use]
+    pub fn cpus(&self) -> Option<CpuList> {
+        let processes = self.processes();
+        let threads = processes.iter().flat_map(|pid| threads_of(*pid));
+        // A thread that has ended in the meantime runs nowhere.
+        let allowed: Vec<CpuList> = threads
+            .filter_map(|(thread, _)| CpuList::allowed_to(thread).ok())
+            .collect();
+        CpuList::new(
+            allowed
+                .iter()
+                .flat_map(CpuList::as_slice)
+                .copied()
+                .collect(),
+        )
     }
 
     /// The processes that it has now.

@@ -139,3 +139,26 @@ fn a_tree_includes_children_and_keeps_what_they_spent() {
     child.wait().expect("reaped");
     assert!(sampler.sample_light().is_none());
 }
+
+#[test]
+fn the_cpus_of_a_process_are_those_of_all_its_threads() {
+    let ours = CpuList::allowed_to_us().expect("allowed");
+    let last = CpuList::new(ours.as_slice().last().copied().into_iter().collect());
+    let last = last.expect("one");
+    let (bound, ready) = std::sync::mpsc::channel();
+    let (done, wait) = std::sync::mpsc::channel::<()>();
+    let thread = std::thread::spawn({
+        let last = last.clone();
+        move || {
+            last.bind_this_thread().expect("bound");
+            bound.send(()).expect("waits");
+            let _ = wait.recv();
+        }
+    });
+    ready.recv().expect("bound");
+    let seen = Source::ourselves().cpus().expect("we run");
+    assert!(seen.overlaps(&last) && ours.as_slice().iter().all(|cpu| seen.contains(*cpu)));
+    drop(done);
+    thread.join().expect("ended");
+    assert_eq!(Source::Process(i32::MAX).cpus(), None);
+}

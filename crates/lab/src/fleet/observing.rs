@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use super::agent::{Parted, not_heard};
 use crate::error::Result;
 use crate::trial::parts::{Said, Told};
-use crate::trial::{TARGET, allowed_to, memory_of};
+use crate::trial::{TARGET, memory_of};
 
 /// How often to look whether we were asked to stop.
 const POLL: Duration = Duration::from_millis(50);
@@ -109,7 +109,7 @@ impl Observing<'_> {
     fn look(&self, address: SocketAddr) -> std::result::Result<Looked, String> {
         let source = self.source(address)?;
         Ok(Looked {
-            cpus: allowed_to(&source.processes()),
+            cpus: source.cpus(),
             memory: memory_of(&source),
             source: Sampler::new(source, Instant::now())
                 .source_name()

@@ -23,7 +23,6 @@ mod account;
 mod by_label;
 mod clocks;
 pub mod conditions;
-mod cores;
 mod crash;
 mod drive;
 mod judge;
@@ -61,7 +60,6 @@ use crate::error::Result;
 use crate::fleet::observer::{Observed, Observer};
 
 pub use conditions::{BackEnd, Conditions, NetworkPlan};
-pub(crate) use cores::allowed_to;
 use drive::{Client, Drove, afterwards};
 pub(crate) use judge::process_resources;
 use memory::MemoryReadings;

@@ -12,7 +12,6 @@ use plimsoll_workload::{Counters, Findings};
 use super::by_label::{ByLabel, Counted};
 use super::clocks::Clocks;
 use super::conditions::Conditions;
-use super::cores;
 use super::metrics::{TargetAccount, TargetMetrics};
 use super::stage::Staged;
 use super::subject::Subject;
@@ -134,11 +133,14 @@ impl<'a> Watch<'a> {
     }
 }
 
-/// The cores that the target may use now, on its machine.
+/// The cores that the target may use now, on its machine. For a target that we started, these are the ones it was given.
+/// For a target that already runs, they are the ones that the kernel allows to any of its threads. `None` if nobody said
+/// which processes these are.
 fn target_cpus(conditions: &Conditions, subject: &Subject, stage: &Staged) -> Option<CpuList> {
-    match stage.observer() {
-        Some(observer) => observer.cpus(),
-        None => cores::of_target(conditions, subject),
+    match (stage.observer(), subject) {
+        (Some(observer), _) => observer.cpus(),
+        (None, Subject::Started(_)) => Some(conditions.placement.target_cpus.clone()),
+        (None, Subject::Running { resources, .. }) => resources.as_ref()?.cpus(),
     }
 }
 

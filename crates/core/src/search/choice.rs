@@ -57,9 +57,9 @@ impl Choice<'_> {
     }
 
     /// Before the search gives up because a load cannot be tried: a trial that makes the lower bound sure, because that
-    /// is the answer. If trials passed, none failed and no load is sure, this is the highest load with a pass that can
-    /// still be tried, or else the next one below all loads. If the highest load allowed passed but a fail elsewhere
-    /// leaves a doubt, it is tried again: no other load is more informative.
+    /// is the answer. If trials passed and no load is sure, this is a safe load; or, if none failed, the highest load with
+    /// a pass that can still be tried, or else the next one below all loads. If the highest load allowed passed but a fail
+    /// elsewhere leaves a doubt, it is tried again: no other load is more informative.
     fn lower_bound(&self, ended: Ended) -> Option<Trial> {
         if ended == Ended::AtMaximum
             && let Some(trial) = self.sure_at_maximum()
@@ -70,10 +70,12 @@ impl Choice<'_> {
             ended,
             Ended::AtMaximum | Ended::OutOfReach | Ended::Unmeasurable
         );
-        let unsure = self.known.confirmed.is_none() && !self.known.any_fail;
         let (lowest, _) = self.known.valid_loads?;
-        if !(gives_up && unsure) || self.known.highest_pass.is_none() {
+        if !gives_up || self.known.confirmed.is_some() || self.known.highest_pass.is_none() {
             return None;
+        }
+        if self.known.any_fail {
+            return Some((self.safe()?, Length::Full, Why::Confirm));
         }
         let mut passed = self.tallies.iter().rev().filter(|(_, t)| t.any_pass());
         passed
@@ -91,7 +93,9 @@ impl Choice<'_> {
     }
 
     fn towards_the_edge(&self) -> Result<Trial, Ended> {
-        if let Some(load) = self.far_enough_below() {
+        if self.known.confirmed.is_none()
+            && let Some(load) = self.secured()
+        {
             return Ok((load, Length::Full, Why::Confirm));
         }
         if let Some(trial) = self.repetition() {
@@ -197,8 +201,8 @@ impl Choice<'_> {
         self.settle(pass).ok_or(ended)
     }
 
-    /// If nothing fails and the client ran out at `limit`: as close to it as requested. Then one more trial at `limit`,
-    /// to see whether it was chance.
+    /// If nothing fails and the client ran out at `limit`: as close to it as requested. Then a few more trials at
+    /// `limit`, to see whether it was chance.
     fn towards(&self, limit: u32, pass: u32) -> Result<Trial, Ended> {
         if grid::too_wide(pass, limit, self.settings.relative_width) {
             let splits = SPLITS.iter().filter_map(|f| grid::split(pass, limit, *f));
@@ -207,17 +211,17 @@ impl Choice<'_> {
                 return Ok((load, length, Why::Narrow));
             }
         }
-        if let Some(trial) = self.settle(pass) {
-            return Ok(trial);
-        }
-        let surplus = self.known.ran_out_surplus;
-        let tally = self.tallies.get(&limit);
-        let once_more = tally.is_some_and(|tally| tally.only_just_spent(surplus));
-        if once_more {
-            Ok((limit, self.short_if_telling(limit), Why::Confirm))
-        } else {
-            Err(Ended::OutOfReach)
-        }
+        let settled = self.settle(pass).or_else(|| self.another_look(limit));
+        settled.ok_or(Ended::OutOfReach)
+    }
+
+    /// A trial at a load that is out of reach, while it may show that this was chance. Where a client is always late, it costs
+    /// a few short trials.
+    fn another_look(&self, limit: u32) -> Option<Trial> {
+        let tally = self.tallies.get(&limit)?;
+        let in_range = (self.settings.min..=self.settings.max).contains(&limit);
+        let worth_it = tally.worth_another_look(self.known.ran_out_surplus);
+        (in_range && worth_it).then(|| (limit, self.short_if_telling(limit), Why::Confirm))
     }
 
     /// If something passes and something fails.
@@ -229,22 +233,16 @@ impl Choice<'_> {
     ) -> Result<Trial, Ended> {
         let &Settings { min, max, .. } = self.settings;
         let median = posterior.quantile(0.5);
-        let ceiling = self
-            .known
-            .out_of_reach
-            .map_or(max, |limit| limit - 1)
-            .min(max);
+        let limit = self.known.out_of_reach;
+        let ceiling = limit.map_or(max, |limit| limit - 1).min(max);
         if median > f64::from(highest.min(ceiling)) {
-            // The edge lies above anything tried: a fail below was a disturbance.
-            let above = grid::grow(highest, ceiling).filter(|load| self.measurable(*load));
-            if let Some(load) = above {
-                return Ok((load, self.short_if_telling(load), Why::Probe));
-            }
-            let pass = self.known.highest_pass.unwrap_or(highest).max(min);
-            return match self.known.out_of_reach.filter(|limit| *limit > pass) {
-                Some(limit) => self.towards(limit, pass),
-                None => self.settle(pass).ok_or(Ended::AtMaximum),
-            };
+            // The edge lies above anything tried, so either a fail below or what put the load above out of reach was a
+            // disturbance.
+            let look = limit.and_then(|limit| self.another_look(limit));
+            return look.map_or_else(
+                || self.upwards(self.known.highest_pass.unwrap_or(highest)),
+                Ok,
+            );
         }
         if median < f64::from(lowest) {
             let below = self

@@ -34,6 +34,9 @@ pub(super) fn ran_out_surplus(tallies: &BTreeMap<u32, Tally>) -> u32 {
     (least..most).find(rare).unwrap_or(most)
 }
 
+/// Trials at a load that is out of reach, before a search gives up because of it.
+const LAST_LOOKS: u32 = 4;
+
 /// The verdicts of one load. These are only counts: the order in which they came does not matter.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Tally {
@@ -69,13 +72,9 @@ impl Tally {
         self.passed + self.failed + self.short_passed + self.short_failed
     }
 
-    fn full_invalid(&self) -> u32 {
+    /// Invalid trials that were full.
+    pub(super) fn full_invalid(&self) -> u32 {
         self.invalid - self.short_invalid
-    }
-
-    /// Full trials that failed or were invalid.
-    pub(super) fn full_in_vain(&self) -> u32 {
-        self.failed + self.full_invalid()
     }
 
     /// Whether any trial passed.
@@ -147,9 +146,9 @@ impl Tally {
         self.spent(surplus) && self.ran_out * 2 > self.invalid
     }
 
-    /// Whether one more trial may show that the client ran out only by chance.
-    pub(super) fn only_just_spent(&self, surplus: u32) -> bool {
-        self.ran_out == self.valid() + surplus
+    /// Whether more trials may show that the client ran out only by chance.
+    pub(super) fn worth_another_look(&self, surplus: u32) -> bool {
+        self.ran_out < self.valid() + surplus + LAST_LOOKS
     }
 
     pub(super) fn evidence(&self, load: u32, class: LoadClass) -> LoadEvidence {
@@ -262,8 +261,9 @@ mod tests {
     }
 
     #[test]
-    fn a_client_that_just_ran_out_gets_one_more_look() {
-        assert!(tally(&[invalid(true), invalid(true)]).only_just_spent(2));
-        assert!(!tally(&[invalid(true), invalid(true), invalid(true)]).only_just_spent(2));
+    fn a_client_that_just_ran_out_gets_a_few_more_looks() {
+        let ran_out = |times: usize| tally(&vec![invalid(true); times]);
+        assert!(ran_out(2).worth_another_look(2) && ran_out(5).worth_another_look(2));
+        assert!(!ran_out(6).worth_another_look(2));
     }
 }

@@ -2,19 +2,15 @@
 
 use super::{Choice, SHORT_AT_MOST};
 use crate::profile::Length;
-use crate::search::edge::EdgePosterior;
 use crate::search::grid;
 use crate::search::tally::Tally;
 
 /// The last trials go to confirming a load: one in so many, and how many at least and at most.
 const LAST_TRIALS_ONE_IN: u32 = 4;
 const LAST_TRIALS: (u32, u32) = (3, 6);
-/// If at most this many trials are left and no full trial has passed, they go to loads far enough below those that were
-/// tried in vain.
-const TRIALS_FOR_A_PASS: u32 = 3;
-/// So many full trials must have been in vain before: a single one may be chance.
-const FULL_TRIALS_IN_VAIN: u32 = 2;
-/// Such a load, as a share of the lowest one tried in vain.
+/// After so many invalid full trials and none that passed, a safe load lies far enough below theirs.
+const FULL_TRIALS_INVALID: u32 = 2;
+/// Such a load, as a share of the lowest of theirs; also the next one, where a safe load turned out to be none.
 const FAR_ENOUGH_BELOW: f64 = 0.75;
 /// This many trials before a time budget ends, the load line is raised as far as the interval allows. The limit of
 /// trials has no such phase: it is for searches that do not converge, and those have confirmed what they can by then.
@@ -27,24 +23,6 @@ const SAFE_SHARE: f64 = 0.1;
 const SAFE_BAND: f64 = 0.05;
 
 impl Choice<'_> {
-    /// For the very last trials, if short trials passed, several full ones were tried and none of them passed: a load far
-    /// enough below. Just below the edge, the client may be late in each full trial, and to repeat them would leave no
-    /// answer.
-    pub(super) fn far_enough_below(&self) -> Option<u32> {
-        let only_short_ones_passed = self.known.highest_pass.is_some() && !self.known.any_full_pass;
-        let in_vain = self.tallies.values().map(Tally::full_in_vain);
-        let several_in_vain = in_vain.sum::<u32>() >= FULL_TRIALS_IN_VAIN;
-        if self.trials_left > TRIALS_FOR_A_PASS || !only_short_ones_passed || !several_in_vain {
-            return None;
-        }
-        let (lowest, _) = self
-            .tallies
-            .iter()
-            .find(|(_, tally)| tally.full_in_vain() > 0)?;
-        let load = grid::share(*lowest, FAR_ENOUGH_BELOW);
-        self.measurable(load).then_some(load)
-    }
-
     fn last_trials(&self) -> u32 {
         let (least, most) = LAST_TRIALS;
         (self.trials_in_all / LAST_TRIALS_ONE_IN).clamp(least, most)
@@ -62,18 +40,15 @@ impl Choice<'_> {
         (open && soon && few && short && self.measurable(highest)).then_some(highest)
     }
 
-    /// Near the end of the budget: a full trial that makes the answer sure, or a better one.
+    /// Near the end of the budget: a full trial that makes the answer better, or keeps it sure.
     pub(super) fn last_chance(&self) -> Option<u32> {
-        let posterior = self.known.posterior.as_ref()?;
-        if self.known.confirmed.is_none() {
-            return self.secured(posterior).or_else(|| self.raised(posterior));
-        }
-        self.raised(posterior).or_else(|| self.secured(posterior))
+        self.raised().or_else(|| self.secured())
     }
 
     /// For the last trials of a time budget: the highest load that would count as passing, because the load line may
     /// lie far below it.
-    fn raised(&self, posterior: &EdgePosterior) -> Option<u32> {
+    fn raised(&self) -> Option<u32> {
+        let posterior = self.known.posterior.as_ref()?;
         let low = posterior.interval(self.settings.confidence).low;
         let load = grid::round_down(low, self.step(posterior));
         let line = f64::from(self.known.confirmed.unwrap_or(0));
@@ -82,21 +57,41 @@ impl Choice<'_> {
         (may_raise && self.measurable(load) && self.lacks_full_trials(load)).then_some(load)
     }
 
-    /// A load that surely passes, so that there is an answer whatever the last trials do to the interval.
-    fn secured(&self, posterior: &EdgePosterior) -> Option<u32> {
-        if self.trials_left > self.last_trials() {
-            return None;
-        }
+    /// For the last trials: a load that surely passes, so that there is an answer whatever they do to the interval.
+    pub(super) fn secured(&self) -> Option<u32> {
+        (self.trials_left <= self.last_trials())
+            .then(|| self.safe())
+            .flatten()
+    }
+
+    /// A load that surely passes and lacks full trials, unless one about as high has passed.
+    pub(super) fn safe(&self) -> Option<u32> {
+        let posterior = self.known.posterior.as_ref()?;
         let safe = posterior.quantile((1.0 - self.settings.confidence) * SAFE_SHARE);
         let near = safe * (1.0 - SAFE_BAND) - 1.0;
-        let step = self.step(posterior);
-        let round = grid::round_down(safe, step).max(self.settings.min);
         let mut within = self.tallies.iter().filter(|(load, tally)| {
             (near..=safe + 0.5).contains(&f64::from(**load)) && tally.mostly_passed()
         });
-        let fresh = |load: &u32| self.measurable(*load) && self.lacks_full_trials(*load);
-        (within.next().is_none() && f64::from(round) <= safe + 0.5)
-            .then_some(round)
-            .filter(fresh)
+        if within.next().is_some() {
+            return None;
+        }
+        let highest = grid::round_down(safe, self.step(posterior)).max(self.settings.min);
+        let highest = highest.min(self.below_invalid().unwrap_or(highest));
+        let unsure = self.known.confirmed.is_none();
+        let lower =
+            |load: &u32| Some(grid::share(*load, FAR_ENOUGH_BELOW)).filter(|next| next < load);
+        std::iter::successors(Some(highest), |load| lower(load).filter(|_| unsure))
+            .filter(|load| f64::from(*load) <= safe + 0.5)
+            .find(|load| self.measurable(*load) && self.lacks_full_trials(*load))
+    }
+
+    /// Where full trials were invalid and none passed: a load far enough below. Just below the edge, the client may be
+    /// late in each full trial.
+    fn below_invalid(&self) -> Option<u32> {
+        let invalid: u32 = self.tallies.values().map(Tally::full_invalid).sum();
+        let late = invalid >= FULL_TRIALS_INVALID && !self.known.any_full_pass;
+        let mut loads = self.tallies.iter();
+        let (lowest, _) = loads.find(|(_, tally)| late && tally.full_invalid() > 0)?;
+        Some(grid::share(*lowest, FAR_ENOUGH_BELOW))
     }
 }

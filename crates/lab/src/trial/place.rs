@@ -1,6 +1,8 @@
 //! Where a target that we start is reached: its network and its ports.
 
+use std::io::ErrorKind;
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::time::Duration;
 
 use plimsoll_host::isolation::OwnNetwork;
 use plimsoll_host::process::{Ready, choose_port, port_taken};
@@ -46,18 +48,26 @@ impl Place<'_> {
         }
     }
 
-    /// Whether a target with its own network can be reached on the loopback inside that network, at the port that shows
-    /// whether it is ready.
-    pub(super) fn listens_inside(&self, ready: &Ready) -> bool {
+    /// Whether a target with its own network can be reached on the loopback inside that network and not from outside, at
+    /// the port that shows whether it is ready. One that is slow to answer can be reached from outside.
+    pub(super) fn listens_inside_only(&self, ready: &Ready) -> bool {
         let port = match ready {
             Ready::Asked(at, _) => at.port(),
             Ready::Get(_) => self.ports.http(),
         };
         let listens = || TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_ok();
         let found = self.network.map(|network| network.within(listens));
-        matches!(found, Some(Ok(true)))
+        let refuses = || {
+            let outside = TcpStream::connect_timeout(&(self.ip(), port).into(), REFUSES_WITHIN);
+            outside.is_err_and(|error| error.kind() == ErrorKind::ConnectionRefused)
+        };
+        // The look from outside comes last: it may have begun to listen between the two.
+        matches!(found, Some(Ok(true))) && refuses()
     }
 }
+
+/// A port at which nobody listens refuses a connection at once.
+const REFUSES_WITHIN: Duration = Duration::from_secs(1);
 
 /// What to do about a target that listens inside its network only.
 pub(super) fn not_reached(name: &str) -> plimsoll_host::Error {

@@ -61,12 +61,10 @@ impl Started {
         launch.network = at.network.map(OwnNetwork::namespace);
         let mut child = launch.start(Some(&group))?;
         let ready = at.ready(&*conditions.plan);
-        let mut listens_inside = 0;
         let timeout = manifest.start_timeout();
         let ready_after = child.wait_ready_unless(&ready, timeout, stop, &mut || {
-            listens_inside += u32::from(at.listens_inside(&ready));
-            // Not the first time: it may have begun to listen between the two looks.
-            (listens_inside > 2).then(|| not_reached(&manifest.name))
+            let only_inside = at.listens_inside_only(&ready);
+            only_inside.then(|| not_reached(&manifest.name))
         })?;
         Ok(Self {
             child,

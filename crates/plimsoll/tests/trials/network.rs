@@ -105,6 +105,27 @@ fn a_server_that_only_its_own_network_reaches_is_named() {
     );
 }
 
+/// It listens to everybody and takes its time, as a JVM on a quarter of a vCPU does while it starts.
+#[test]
+#[measures]
+fn a_server_that_is_slow_to_answer_is_not_called_out_of_reach() {
+    let _turn = shared_turn();
+    if !can_be_own() {
+        return;
+    }
+    let script = "exec python3 -c 'import os, socket, time; listener = socket.create_server((\"0.0.0.0\", int(os.environ[\"PORT\"])), backlog=128); time.sleep(600)'";
+    let manifest = manifest_of_gateway("slow-start", "a server that answers nobody", script);
+    let manifest = format!("start_timeout_s = 5\n{manifest}");
+    let targets = Root::new().with("stt", "slow-start", &manifest);
+    let ended = run("slow-start").arg("--root").arg(targets.path()).run();
+    ended.expect_code(3);
+    assert!(
+        ended.stderr.contains("not ready within 5s"),
+        "{}",
+        ended.stderr
+    );
+}
+
 #[test]
 #[measures]
 fn what_cannot_have_a_network_of_its_own_is_refused_in_one_line() {

@@ -76,6 +76,7 @@ pub fn findings(seen: &Observed) -> Vec<Finding> {
     all.extend(shared_core(seen));
     all.extend([clock(seen), load(seen), steal(seen)]);
     all.extend(stops(seen));
+    all.extend(awake(seen));
     all.extend(governor(seen));
     all.extend(cgroups(seen));
     all.push(network(seen));
@@ -186,6 +187,23 @@ fn stops(seen: &Observed) -> Option<Finding> {
     );
     let remedy = "expect send lag and slow answers of that length near the load line; instances with whole cores have none";
     Some(Finding::bad("stops", Level::Warning, text, remedy))
+}
+
+fn awake(seen: &Observed) -> Option<Finding> {
+    let Err(why) = seen.awake? else {
+        let text = "the client's CPUs can be kept awake during a trial";
+        return Some(Finding::good("awake", text));
+    };
+    let text = format!("the client's CPUs cannot be kept awake: {why}");
+    let (level, remedy) = if seen.environment.virtual_machine {
+        (
+            Level::Warning,
+            "expect more send lag and stolen time, because a virtual CPU that halts may come back late",
+        )
+    } else {
+        (Level::Info, "expect wake-ups up to 0.2 ms late")
+    };
+    Some(Finding::bad("awake", level, text, remedy))
 }
 
 fn governor(seen: &Observed) -> Option<Finding> {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::isolation::{
-    Cgroup, CpuList, DEFAULT_PERIOD_US, How, Layout, Means, Missing, Placement, can_be_own,
+    Awake, Cgroup, CpuList, DEFAULT_PERIOD_US, How, Layout, Means, Missing, Placement, can_be_own,
     siblings_of,
 };
 use crate::machine::{Limits, MachineFacts, Stops};
@@ -21,6 +21,8 @@ pub struct Observed {
     pub shared_core: Option<(u32, u32)>,
     /// How long the hypervisor stopped our CPUs while all were busy; `None` if that cannot be told here.
     pub stops: Option<Stops>,
+    /// Whether the client's CPUs can be kept awake, in the same placement; if not, why. `None` if none should be.
+    pub awake: Option<Result<(), &'static str>>,
     /// How a target that needs a quota would be isolated.
     pub means: Means,
     /// What that isolation would lack.
@@ -63,7 +65,11 @@ impl Observed {
             limits: Limits::of_this_process(),
             cpus: allowed.as_ref().map_or(0, CpuList::count),
             shared_core: placement
+                .as_ref()
                 .and_then(|placement| placement.shared_cores(siblings_of).first().copied()),
+            awake: placement
+                .and_then(|placement| placement.apart_from_target(siblings_of))
+                .map(|cpus| Awake::possible(&cpus)),
             stops: allowed.and_then(|cpus| Stops::look(&cpus, LOOK)),
             means,
             missing,

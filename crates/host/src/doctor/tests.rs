@@ -38,6 +38,7 @@ fn good_machine() -> Observed {
             count: 0,
             longest_ms: 0.0,
         }),
+        awake: Some(Ok(())),
         means: Means {
             quota: How::CgroupV2,
             cpus: How::CgroupV2,
@@ -66,7 +67,7 @@ fn a_good_machine_has_nothing_to_mend() {
 #[test]
 fn every_fault_is_found_with_a_remedy_and_nothing_else_is() {
     type Spoil = fn(&mut Observed);
-    let faults: [(&str, Spoil); 14] = [
+    let faults: [(&str, Spoil); 15] = [
         ("cores", |seen| seen.cpus = 1),
         ("shared-core", |seen| seen.shared_core = Some((1, 0))),
         ("clock", |seen| {
@@ -81,6 +82,7 @@ fn every_fault_is_found_with_a_remedy_and_nothing_else_is() {
                 longest_ms: 8.2,
             });
         }),
+        ("awake", |seen| seen.awake = Some(Err("why"))),
         ("governor", |seen| {
             seen.environment.governor = Some("powersave".into())
         }),

@@ -77,6 +77,28 @@ impl Awake {
         }
     }
 
+    /// Whether all of these CPUs can be kept awake.
+    ///
+    /// # Errors
+    /// Why not.
+    pub fn possible(cpus: &CpuList) -> Result<(), &'static str> {
+        Self::possible_at(Path::new(CPUS), Path::new(MARKS), cpus)
+    }
+
+    fn possible_at(kernel: &Path, marks: &Path, cpus: &CpuList) -> Result<(), &'static str> {
+        if Self::keep_at(kernel, marks, cpus).cpus() == cpus.count() {
+            return Ok(());
+        }
+        let mut each = cpus.as_slice().iter();
+        Err(
+            if each.all(|cpu| polls(&kernel.join(format!("cpu{cpu}")))) {
+                "their delay (power/pm_qos_resume_latency_us) is set already, or may not be set"
+            } else {
+                "the kernel has no idle state POLL"
+            },
+        )
+    }
+
     /// How many CPUs it keeps awake.
     #[must_use]
     pub fn cpus(&self) -> usize {
@@ -107,9 +129,7 @@ struct Held {
 
 impl Held {
     fn take(cpu: &Path, mark: &Path) -> Option<Self> {
-        // Without this state, an idle CPU halts whatever delay it may have.
-        let state = std::fs::read_to_string(cpu.join("cpuidle/state0/name")).ok()?;
-        if state.trim() != "POLL" {
+        if !polls(cpu) {
             return None;
         }
         let mut file = open(cpu)?;
@@ -142,6 +162,12 @@ impl Held {
             let _ = unlink(self.mark.as_c_str());
         }
     }
+}
+
+/// Without this state, an idle CPU halts whatever delay it may have.
+fn polls(cpu: &Path) -> bool {
+    let state = std::fs::read_to_string(cpu.join("cpuidle/state0/name"));
+    state.is_ok_and(|state| state.trim() == "POLL")
 }
 
 fn open(cpu: &Path) -> Option<File> {
@@ -316,6 +342,23 @@ mod tests {
             machine.sweep();
             assert_eq!(machine.delay(), delay);
         }
+    }
+
+    #[test]
+    fn it_says_why_a_cpu_cannot_be_kept_awake() {
+        let possible = |state, delay, cpus| {
+            let machine = Machine::new(state, delay);
+            let cpus = CpuList::new(cpus).expect("some");
+            let possible = Awake::possible_at(&machine.kernel(), &machine.marks(), &cpus);
+            assert_eq!((&*machine.delay(), machine.marked()), (delay, false));
+            possible
+        };
+        assert_eq!(possible("POLL", "0", vec![0]), Ok(()));
+        let why = possible("C1", "0", vec![0]).expect_err("halts");
+        assert!(why.contains("POLL"), "{why}");
+        assert_eq!(possible("POLL", "0", vec![0, 7]), Err(why));
+        let why = possible("POLL", "50", vec![0]).expect_err("theirs");
+        assert!(why.contains("set already"), "{why}");
     }
 
     #[test]

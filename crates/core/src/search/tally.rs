@@ -11,6 +11,8 @@ use crate::record::{LoadClass, LoadEvidence};
 const INVALID_SURPLUS: u32 = 3;
 /// The least and the most of the same for trials in which the client ran out, which does not go away by itself.
 const RAN_OUT_SURPLUS: (u32, u32) = (3, 4);
+/// Further trials at a load that is out of reach, before a search gives up because of it.
+const LAST_LOOKS: u32 = 4;
 /// Chance alone may put a load out of reach with this probability.
 const OUT_OF_REACH_BY_CHANCE: f64 = 0.02;
 
@@ -33,9 +35,6 @@ pub(super) fn ran_out_surplus(tallies: &BTreeMap<u32, Tally>) -> u32 {
     };
     (least..most).find(rare).unwrap_or(most)
 }
-
-/// Trials at a load that is out of reach, before a search gives up because of it.
-const LAST_LOOKS: u32 = 4;
 
 /// The verdicts of one load. These are only counts: the order in which they came does not matter.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

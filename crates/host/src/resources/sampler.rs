@@ -79,16 +79,8 @@ impl Source {
         let processes = self.processes();
         let threads = processes.iter().flat_map(|pid| threads_of(*pid));
         // A thread that has ended in the meantime runs nowhere.
-        let allowed: Vec<CpuList> = threads
-            .filter_map(|(thread, _)| CpuList::allowed_to(thread).ok())
-            .collect();
-        CpuList::new(
-            allowed
-                .iter()
-                .flat_map(CpuList::as_slice)
-                .copied()
-                .collect(),
-        )
+        let allowed = threads.filter_map(|(thread, _)| CpuList::allowed_to(thread).ok());
+        CpuList::new(allowed.flat_map(|cpus| cpus.as_slice().to_vec()).collect())
     }
 
     /// The processes that it has now.

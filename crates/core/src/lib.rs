@@ -20,7 +20,8 @@
 //!   out;
 //! - [`stats`] and [`comparison`] compare results; [`record`] is what a result folder holds;
 //! - [`sock_diag`] is how the kernel is asked about sockets, and what it answers, as bytes;
-//! - [`secret`] keeps headers, tokens and passwords out of all of it.
+//! - [`secret`] keeps headers, tokens and passwords out of all of it;
+//! - [`words`] puts lists into sentences.
 
 pub mod bottleneck;
 pub mod broken_gate;
@@ -48,4 +49,4 @@ pub mod sock_diag;
 pub mod speaker;
 pub mod stats;
 pub mod tls_cost;
-mod words;
+pub mod words;

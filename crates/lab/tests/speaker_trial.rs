@@ -479,14 +479,18 @@ fn trials_are_compared_with_a_baseline_that_ran_before_them() {
     let once = || {
         let mut seer = Seer::default();
         let baselines = baseline::run(&contender, &wanted, &Stop::new(), &mut seer);
-        assert_eq!(seer.begun, [(1, "alone".to_owned())]);
-        baselines.expect("a trial").remove(0)
+        // One that may be valid the next time runs twice.
+        assert!((1..=2).contains(&seer.begun.len()), "{:?}", seer.begun);
+        let alone = (1, "alone".to_owned());
+        assert!(seer.begun.iter().all(|begun| *begun == alone));
+        let baseline = baselines.expect("a trial").remove(0);
+        assert_eq!(baseline.file, format!("trial-{:03}.json", seer.kept.len()));
+        baseline
     };
     let valid = |baseline: &Baseline| baseline.trial.verdict != Verdict::Invalid;
     let Some(baseline) = (0..5).map(|_| once()).find(valid) else {
         return plimsoll_testing::skipped!("inconclusive: this machine disturbed every baseline");
     };
-    assert_eq!(baseline.file, "trial-001.json");
     let first = &*baseline.trial;
     assert!((first.phases.measured_s - 0.7).abs() < 1e-9);
     assert_eq!((first.sessions, first.length), (1, Length::Full));
@@ -498,7 +502,7 @@ fn trials_are_compared_with_a_baseline_that_ran_before_them() {
     let compared = compared.expect("it answered");
     assert_eq!(compared.plan.values(), conditions.plan.values());
     let trial = run(&compared, &subject).expect("a trial");
-    assert_eq!(trial.baseline.as_deref(), Some("trial-001.json"));
+    assert_eq!(trial.baseline.as_deref(), Some(&*baseline.file));
     let answered = first.ledger.frames_answered;
     assert_eq!(seen(&trial)["compared_with"], json!(answered));
     let gates: Vec<_> = trial.gates.iter().map(|gate| gate.name.as_str()).collect();

@@ -8,6 +8,7 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser, Value
 use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use plimsoll_core::secret::Secret;
+use plimsoll_core::words::listed;
 use plimsoll_workload::parameter::is_toml;
 use plimsoll_workload::{Fields, Kind, Parameter, Usual, Value, Values};
 
@@ -184,7 +185,7 @@ fn heading(owners: &[Owned]) -> String {
     let names: Vec<_> = owners.iter().map(|of| of.workload).collect();
     match names.as_slice() {
         [one] => format!("Workload {one}"),
-        several => format!("Workloads {}", several.join(" and ")),
+        several => format!("Workloads {}", listed(several)),
     }
 }
 

@@ -82,20 +82,26 @@ fn on_the_loopback_the_result_says_who_pays() {
     assert!(ended.stdout.contains("client-pays-receive"));
 }
 
+/// How a trial ends of a server that this program of Python is, with `settings` in its manifest; `None` if it cannot have
+/// a network of its own here.
+fn run_of_python(name: &str, program: &str, settings: &str) -> Option<Ended> {
+    if !can_be_own() {
+        return None;
+    }
+    let script = format!("exec python3 -c '{program}'");
+    let manifest = manifest_of_gateway(name, "a server in Python", &script);
+    let targets = Root::new().with("stt", name, &format!("{settings}\n{manifest}"));
+    Some(run(name).arg("--root").arg(targets.path()).run())
+}
+
 #[test]
 #[measures]
 fn a_server_that_only_its_own_network_reaches_is_named() {
     let _turn = shared_turn();
-    if !can_be_own() {
+    let program = "import http.server, os; http.server.HTTPServer((\"127.0.0.1\", int(os.environ[\"PORT\"])), http.server.SimpleHTTPRequestHandler).serve_forever()";
+    let Some(ended) = run_of_python("shut-in", program, "") else {
         return;
-    }
-    let script = "exec python3 -c 'import http.server, os; http.server.HTTPServer((\"127.0.0.1\", int(os.environ[\"PORT\"])), http.server.SimpleHTTPRequestHandler).serve_forever()'";
-    let targets = Root::new().with(
-        "stt",
-        "shut-in",
-        &manifest_of_gateway("shut-in", "a server on 127.0.0.1", script),
-    );
-    let ended = run("shut-in").arg("--root").arg(targets.path()).run();
+    };
     ended.expect_code(2);
     assert!(
         ended.stderr.contains("shut-in listens on 127.0.0.1 only")
@@ -110,14 +116,10 @@ fn a_server_that_only_its_own_network_reaches_is_named() {
 #[measures]
 fn a_server_that_is_slow_to_answer_is_not_called_out_of_reach() {
     let _turn = shared_turn();
-    if !can_be_own() {
+    let program = "import os, socket, time; listener = socket.create_server((\"0.0.0.0\", int(os.environ[\"PORT\"])), backlog=128); time.sleep(600)";
+    let Some(ended) = run_of_python("slow-start", program, "start_timeout_s = 5") else {
         return;
-    }
-    let script = "exec python3 -c 'import os, socket, time; listener = socket.create_server((\"0.0.0.0\", int(os.environ[\"PORT\"])), backlog=128); time.sleep(600)'";
-    let manifest = manifest_of_gateway("slow-start", "a server that answers nobody", script);
-    let manifest = format!("start_timeout_s = 5\n{manifest}");
-    let targets = Root::new().with("stt", "slow-start", &manifest);
-    let ended = run("slow-start").arg("--root").arg(targets.path()).run();
+    };
     ended.expect_code(3);
     assert!(
         ended.stderr.contains("not ready within 5s"),

@@ -2,6 +2,7 @@
 
 use plimsoll_core::profile::Length;
 use plimsoll_core::record::{TrialSummary, Verdict};
+use plimsoll_core::words::listed;
 
 use super::frame::{
     self, BOTTOM_PX, GREY, INK, LABEL_SIZE_PX, LEFT_PX, Legend, RIGHT_PX, TOP_PX, text_style,
@@ -115,7 +116,7 @@ pub(super) fn svg(chart: &Chart) -> String {
     let description = format!(
         "Latency in milliseconds against {}, {} frame, p50 and {}. {}",
         chart.unit.name(),
-        names.join(" and "),
+        listed(&names),
         chart.tail.name(),
         chart.subtitles.join("; ")
     );

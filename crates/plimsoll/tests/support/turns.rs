@@ -46,12 +46,12 @@ pub(crate) fn half_turn() -> Turn {
 }
 
 /// The turn for one of so many attempts at a small trial. The first one runs beside others. If that is disturbed, the
-/// trials beside it may have been the cause, so the next one has fewer beside it, and the last one runs alone.
+/// trials beside it may have been the cause, so the next one has at most three beside it, and the last one runs alone.
 pub(crate) fn turn_of_attempt(attempt: u32, most: u32) -> Turn {
     match attempt {
         1 => shared_turn(),
         last if last == most => turn(),
-        _ => half_turn(),
+        _ => take(ALL / 4),
     }
 }
 

@@ -221,7 +221,7 @@ fn ctrl_c_keeps_the_pairs_that_were_measured() {
 fn without_a_load_both_load_lines_are_searched_first() {
     let manifest = root().join("targets/stt/lying-server/target.toml");
     let line = format!(
-        "lying-server {} --start 60 --max 60 --pairs 3 --time-budget 2",
+        "lying-server {} --start 60 --max 60 --pairs 3 --time-budget 1",
         manifest.display()
     );
     let _turn = turn_of_search();

@@ -144,7 +144,7 @@ pub(crate) fn short_phases(measured_s: u32) -> Vec<String> {
 }
 
 /// How often to run a trial that the machine disturbs.
-const ATTEMPTS: u32 = 3;
+pub(crate) const ATTEMPTS: u32 = 3;
 
 /// Runs what `invocation` makes until the machine does not disturb it, at most [`ATTEMPTS`] times. `None` if the
 /// machine disturbed it each time, which is reported. There is nothing to check then, and the test ends

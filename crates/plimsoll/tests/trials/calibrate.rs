@@ -1,7 +1,9 @@
 //! `plimsoll calibrate`, with the real command: what the client costs, in its record, on the page and on the terminal.
 
 use crate::support::simulator::Simulator;
-use crate::support::{Ended, Plimsoll, half_turn, or_inconclusive, records, turn_of_attempt};
+use crate::support::{
+    ATTEMPTS, Ended, Plimsoll, half_turn, or_inconclusive, records, turn_of_attempt,
+};
 use plimsoll_testing::measures;
 use serde_json::Value;
 
@@ -160,9 +162,9 @@ fn an_unknown_workload_is_refused_with_those_that_are_calibrated_here() {
     assert!(ended.stderr.contains(values), "{}", ended.stderr);
 }
 
-/// Loads this simulator alone, at most with so many sessions, until the client was not the limit. A machine that makes the
-/// client late each time is reported. Beside other trials the simulator may be late, too: what ended it otherwise than
-/// `expected` counts only if it ran alone.
+/// Loads this simulator without a gateway, at most with so many sessions, until the client was not the limit. A machine that
+/// makes the client late each time is reported. Beside other trials the simulator may be late, too: an end other than
+/// `expected` counts only in the last attempt, which has the machine to itself.
 fn load_alone(
     simulator: &Simulator,
     sessions_max: u32,
@@ -172,8 +174,8 @@ fn load_alone(
     let limit = format!("ulimit -n {}", 512 + 2 * sessions_max);
     let mut line = vec!["calibrate", "--json", "--inference", &simulator.url];
     line.extend_from_slice(arguments);
-    for attempt in 1..=3 {
-        let _turn = turn_of_attempt(attempt, 3);
+    for attempt in 1..=ATTEMPTS {
+        let _turn = turn_of_attempt(attempt, ATTEMPTS);
         let ended = Plimsoll::after(&limit, &line).keeping_results().run();
         let printed: Value = serde_json::from_str(&ended.stdout).expect("JSON and nothing else");
         let record = ended.json_of("inference.json");
@@ -182,7 +184,7 @@ fn load_alone(
         let by_client = record["ended"] == "client";
         let is_invalid = by_client && record["sessions"].is_null();
         ended.expect_code(if is_invalid { 3 } else { 0 });
-        if by_client || (record["ended"] != expected && attempt < 3) {
+        if by_client || (record["ended"] != expected && attempt < ATTEMPTS) {
             continue;
         }
         ended.expect_nothing_left_running();

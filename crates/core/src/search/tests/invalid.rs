@@ -147,6 +147,11 @@ fn a_client_that_ran_out_by_chance_is_found_out() {
     assert_found(&outcome, 730.5, 0.05);
 }
 
+/// A number from 0 to 99, drawn for this trial of a load.
+fn drawn_of_100(seed: u64, load: u32, nth: u32) -> u64 {
+    mix(mix(seed) ^ mix(u64::from(load) << 32 | u64::from(nth))) % 100
+}
+
 /// A fail far below was chance, and the client runs out above. The search splits the gap; it does not go to the load just
 /// below the one out of reach.
 #[test]
@@ -187,7 +192,7 @@ fn a_search_secures_a_line_before_it_gives_up() {
             ..settings()
         });
         let (_, outcome) = drive(&mut search, |load, nth| {
-            let drawn = mix(mix(*seed) ^ mix(u64::from(load) << 32 | u64::from(nth))) % 100;
+            let drawn = drawn_of_100(*seed, load, nth);
             if load > 700 && drawn < 80 {
                 RAN_OUT
             } else if drawn >= 90 {
@@ -383,7 +388,7 @@ fn where_loads_passed_and_none_failed_there_is_a_lower_bound() {
             ..settings()
         });
         let (_, outcome) = drive(&mut search, |load, nth| {
-            let drawn = mix(mix(seed) ^ mix(u64::from(load) << 32 | u64::from(nth))) % 100;
+            let drawn = drawn_of_100(seed, load, nth);
             if load > 1_100 && drawn < chance {
                 RAN_OUT
             } else {

@@ -39,6 +39,9 @@ fi
 # step is their build. Workload `voice` has none of these.
 always="stt/rust-epoll ws/rust-epoll-echo http/rust-epoll-http"
 
+# Targets that the end-to-end tests start, all in Rust. A test that finds one unbuilt builds it, and has less time left.
+started_by_tests="broker/lying-broker http/lying-http http/rust-epoll-http stt/lying-server stt/rust-axum voice/lying-voice voice/rust-axum-voice ws/rust-epoll-echo"
+
 # What is tested of the targets: `WORKLOAD/NAME`, a line each.
 sh scripts/tested.sh keys >"$logs/keys"
 if [ "$what" = all ]; then
@@ -75,7 +78,7 @@ own_tests() {
 absent() { sed -n 's|^targets/\([^:]*\):.*|\1|p' "$logs/skipped"; }
 
 toolchains() {
-    # The end-to-end tests start targets in Rust only, which need none beyond the workspace's own.
+    # $started_by_tests need none beyond the workspace's own.
     # shellcheck disable=SC2046  # names without blanks
     sh scripts/install-targets.sh $(cat "$logs/own" "$logs/conformance" | sort -u | sed 's|.*/||')
 }
@@ -94,6 +97,12 @@ conformance_of() {
             is_of_tests "$1/$name" || grep -qx "$1/$name" "$logs/conformance" || printf -- '--except %s ' "$name"
         done
     ) || [ $? = 3 ]
+}
+
+targets_of_tests() {
+    for target in $started_by_tests; do
+        nice -n 19 cargo build --quiet --release --locked --manifest-path "targets/$target/Cargo.toml" || return 1
+    done
 }
 
 # Cases mostly wait. So workloads of which one target is checked, as usual, go beside one another.
@@ -210,7 +219,10 @@ absent | grep -vxF -f - "$logs/conformance" >"$logs/present" || true
 mv "$logs/present" "$logs/conformance"
 
 if [ "$built" = ok ]; then
+    # They give way to the conformance cases, which mostly wait.
+    [ "$what" = targets ] || aside targets-of-tests targets_of_tests &
     step "conformance of targets, several at a time" conformance
+    code_step "targets that tests start" said targets-of-tests
     code_step "end-to-end tests" end_to_end
     [ "$what" != all ] || step "long end-to-end tests" long_end_to_end
     code_step "tests in the documentation of code" tests --doc

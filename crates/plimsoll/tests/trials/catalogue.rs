@@ -1,14 +1,14 @@
 //! `find --all` and `check --all`: every target that runs here, and a reason for each that does not.
 
 use crate::support::manifests::Root;
-use crate::support::{Plimsoll, records, root, shared_turn, turn_of_search};
+use crate::support::{Plimsoll, built, records, root, shared_turn, turn_of_search};
 use plimsoll_testing::measures;
 use serde_json::Value;
 
 /// Two targets that are rust-axum under other names, one that needs a tool that nobody has, and one of tier test.
 fn catalogue() -> Root {
     let axum = root().join("targets/stt/rust-axum");
-    let gateway = axum.join("target/release/rust-axum");
+    let gateway = built("stt/rust-axum");
     let crate_file = axum.join("Cargo.toml");
     let manifest = |name: &str, tier: &str, needs: &str| {
         format!(
@@ -169,8 +169,8 @@ fn all_that_runs_here_is_ranked_and_the_rest_named_with_its_reason() {
 #[test]
 #[measures]
 fn all_that_runs_here_is_checked() {
-    let _turn = shared_turn();
     let catalogue = catalogue();
+    let _turn = shared_turn();
     let ended = Plimsoll::measuring("check --all --jobs 2 --only health".split(' '))
         .env("PLIMSOLL_ROOT", catalogue.path())
         .run();

@@ -3,7 +3,7 @@
 
 use crate::support;
 use crate::support::{
-    Ended, Plimsoll, Trial, conclusive, records, short_phases, undisturbed_beside_another,
+    Ended, Plimsoll, Trial, built, conclusive, records, short_phases, undisturbed_beside_another,
 };
 use plimsoll_testing::measures;
 use serde_json::Value;
@@ -134,6 +134,7 @@ fn without_nodelay_the_record_says_so() {
 #[test]
 #[measures]
 fn a_real_gateway_with_the_real_simulator_and_real_speech_passes() {
+    built("stt/rust-axum");
     let ended = conclusive!(undisturbed_beside_another(|| {
         let line =
             "run rust-axum --sessions 60 --ramp 0.2 --warm-up 1 --measured 4 --grace 2 --audio";

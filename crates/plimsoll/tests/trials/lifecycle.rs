@@ -8,7 +8,8 @@ use plimsoll_testing::{eventually, measures};
 use crate::support::burners::Burners;
 use crate::support::manifests::{Root, manifest_of};
 use crate::support::{
-    Plimsoll, Trial, conclusive, median_slo, records, shared_turn, turn, undisturbed_beside_another,
+    Plimsoll, Trial, built, conclusive, median_slo, records, shared_turn, turn,
+    undisturbed_beside_another,
 };
 
 /// Phases of a trial that is in its measured window when the line of its fifth second is written.
@@ -17,6 +18,7 @@ const LONG: &str = "--ramp 0.5 --warm-up 1 --measured 30 --grace 2";
 #[test]
 #[measures]
 fn ctrl_c_in_the_window_keeps_what_was_measured_and_leaves_nobody_behind() {
+    built("stt/rust-axum");
     let _turn = shared_turn();
     let line = format!("run rust-axum --sessions 20 {LONG}");
     let running = Plimsoll::measuring(line.split(' ')).start();

@@ -50,7 +50,7 @@ fn every_row_of_the_table_has_a_test() {
 /// The server's own list is complete; a lie that no test uses is a gap.
 #[test]
 fn every_lie_of_the_server_has_a_row() {
-    let program = support::built_lying_server();
+    let program = support::built("stt/lying-server");
     let listed = Command::new(program).arg("--lies").output();
     let listed = listed.expect("the lying server runs");
     assert!(listed.status.success(), "{listed:?}");

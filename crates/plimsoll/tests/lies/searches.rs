@@ -2,7 +2,7 @@
 
 use crate::document;
 use crate::support::manifests::{Root, manifest_of_gateway};
-use crate::support::{Ended, Plimsoll, built_lying_server, turn_of_search};
+use crate::support::{Ended, Plimsoll, built, turn_of_search};
 use plimsoll_testing::measures;
 
 /// `stall_rarely` over repeated trials: only the first trial of the search is struck. Each trial starts the target
@@ -18,7 +18,7 @@ fn one_bad_trial_does_not_bound_a_search() {
 }
 
 fn search() -> Ended {
-    let program = built_lying_server();
+    let program = built("stt/lying-server");
     let line = format!(
         "if [ -e struck ]; then export LIE_SHARE=0; else touch struck; export LIE_SHARE=1; fi; echo '{{}}'; exec {} > start-line",
         program.display()

@@ -6,7 +6,7 @@ use crate::document;
 use crate::entry::{Counter, Lie, Manifest};
 use crate::support::manifests::file;
 use crate::support::{
-    Ended, Plimsoll, Trial, attempts, built_lying_server, half_turn, inconclusive, records, turn,
+    Ended, Plimsoll, Trial, attempts, built, half_turn, inconclusive, records, turn,
     turn_of_attempt,
 };
 use crate::table;
@@ -83,7 +83,7 @@ fn call(lie: &Lie) -> Ended {
 
 /// A manifest for the same program that does not declare that it asks no inference server.
 fn claims_to_ask(folder: &Path) -> std::path::PathBuf {
-    let program = built_lying_server();
+    let program = built("stt/lying-server");
     let manifest = format!(
         r#"name = "claims-to-ask"
 workload = "stt"

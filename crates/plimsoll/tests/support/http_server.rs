@@ -3,27 +3,13 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use super::built;
 
 /// How long a server may take to start.
 const START_WITHIN: Duration = Duration::from_secs(30);
-
-/// `targets/http/lying-http`, brought up to date.
-pub(crate) fn built_lying_http() -> &'static Path {
-    static BUILT: OnceLock<PathBuf> = OnceLock::new();
-    BUILT.get_or_init(|| built("http/lying-http"))
-}
-
-/// `targets/http/rust-epoll-http`, brought up to date.
-pub(crate) fn built_epoll_http() -> &'static Path {
-    static BUILT: OnceLock<PathBuf> = OnceLock::new();
-    BUILT.get_or_init(|| built("http/rust-epoll-http"))
-}
 
 /// An honest lying server on the loopback, which the test starts itself. It ends when this value is dropped.
 pub(crate) struct Lying {
@@ -34,14 +20,14 @@ pub(crate) struct Lying {
 impl Lying {
     /// Starts it, and waits until it serves.
     pub(crate) fn honest() -> Self {
-        let program = built_lying_http();
+        let program = built("http/lying-http");
         let deadline = Instant::now() + START_WITHIN;
         loop {
             // Somebody else may take the port in between. Then the server ends, and another port is tried.
             let free = TcpListener::bind("127.0.0.1:0").expect("a free port");
             let port = free.local_addr().expect("an address").port();
             drop(free);
-            let child = Command::new(program)
+            let child = Command::new(&program)
                 .env("PORT", port.to_string())
                 .env_remove("FAULT")
                 .stdin(Stdio::null())

@@ -22,12 +22,12 @@ pub(crate) mod ws_server;
 
 use std::any::Any;
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 pub(crate) use invocation::{Ended, Plimsoll};
@@ -106,8 +106,16 @@ fn cargo() -> Command {
     cargo
 }
 
-/// A target in Rust, `WORKLOAD/NAME`, as Plimsoll builds it, brought up to date.
-pub(crate) fn built(target: &str) -> PathBuf {
+/// A target in Rust, `WORKLOAD/NAME`, as Plimsoll builds it, brought up to date once.
+pub(crate) fn built(target: &'static str) -> PathBuf {
+    static BUILT: Mutex<BTreeMap<&str, Arc<OnceLock<PathBuf>>>> = Mutex::new(BTreeMap::new());
+    let mut targets = BUILT.lock().unwrap_or_else(PoisonError::into_inner);
+    let program = Arc::clone(targets.entry(target).or_default());
+    drop(targets);
+    program.get_or_init(|| build(target)).clone()
+}
+
+fn build(target: &str) -> PathBuf {
     let folder = root().join("targets").join(target);
     let built = cargo()
         .args(["build", "--quiet", "--release", "--locked"])
@@ -118,23 +126,6 @@ pub(crate) fn built(target: &str) -> PathBuf {
     assert!(built.success(), "{target} does not build, see above");
     let name = folder.file_name().expect("a name");
     folder.join("target/release").join(name)
-}
-
-/// The lying server of workload `stt`.
-pub(crate) fn built_lying_server() -> PathBuf {
-    built("stt/lying-server")
-}
-
-/// The lying broker.
-pub(crate) fn built_lying_broker() -> &'static Path {
-    static BUILT: OnceLock<PathBuf> = OnceLock::new();
-    BUILT.get_or_init(|| built("broker/lying-broker"))
-}
-
-/// The lying voice gateway.
-pub(crate) fn built_lying_voice() -> &'static Path {
-    static BUILT: OnceLock<PathBuf> = OnceLock::new();
-    BUILT.get_or_init(|| built("voice/lying-voice"))
 }
 
 /// Short phases: a window of `measured_s` that begins 1.2 s after the trial begins.

@@ -10,8 +10,7 @@ use crate::support::conclusive;
 use crate::support::manifests::slo_file;
 use crate::support::records::{self, Trial};
 use crate::support::{
-    Ended, Plimsoll, built_lying_broker, turn, turn_of_search, undisturbed,
-    undisturbed_beside_another,
+    Ended, Plimsoll, built, turn, turn_of_search, undisturbed, undisturbed_beside_another,
 };
 use plimsoll_testing::measures;
 
@@ -46,7 +45,7 @@ fn lying(fault: &str, line: &str) -> Option<Ended> {
 
 /// The same at another load.
 fn lying_at(rate: u64, fault: &str, line: &str) -> Option<Ended> {
-    built_lying_broker();
+    built("broker/lying-broker");
     undisturbed_beside_another(|| {
         // A closed loop has the SLO of its own: the latencies of what waits for its reader mean nothing.
         let is_closed = ["--test drain", "--test burst"]
@@ -218,7 +217,7 @@ fn a_sink_gets_exactly_what_is_offered() {
 #[ignore = "long; make test-all runs it"]
 #[measures]
 fn a_starved_client_is_invalid() {
-    built_lying_broker();
+    built("broker/lying-broker");
     let line = "run lying-broker --workload broker --level ephemeral --sessions 8000 --client-cpus 0 --target-cpus 1 --ramp 0.2 --warm-up 0.5 --measured 4.6 --grace 1";
     conclusive!(expect_starved_client(|| Plimsoll::measuring(
         line.split_whitespace()
@@ -306,7 +305,7 @@ fn a_closed_loop_has_no_load_line() {
 #[test]
 #[measures]
 fn a_set_is_told_with_median_and_range() {
-    built_lying_broker();
+    built("broker/lying-broker");
     let slo = gates();
     let _turn = turn_of_search();
     let line = format!(

@@ -5,27 +5,27 @@ use crate::support::{Plimsoll, built, records, root, shared_turn, turn_of_search
 use plimsoll_testing::measures;
 use serde_json::Value;
 
-/// Two targets that are rust-axum under other names, one that needs a tool that nobody has, and one of tier test.
+/// Two targets that are rust-epoll under other names, one that needs a tool that nobody has, and one of tier test.
 fn catalogue() -> Root {
-    let axum = root().join("targets/stt/rust-axum");
-    let gateway = built("stt/rust-axum");
-    let crate_file = axum.join("Cargo.toml");
+    let epoll = root().join("targets/stt/rust-epoll");
+    let gateway = built("stt/rust-epoll");
+    let crate_file = epoll.join("Cargo.toml");
     let manifest = |name: &str, tier: &str, needs: &str| {
         format!(
             r#"name = "{name}"
 workload = "stt"
 tier = "{tier}"
 language = "Rust"
-description = "rust-axum by another name"
+description = "rust-epoll by another name"
 inference_transport = "h2c"
-source = ["{axum}/src"]
+source = ["{epoll}/src"]
 [build]
 command = ["cargo", "build", "--quiet", "--release", "--locked", "--manifest-path", {crate_file:?}]
 {needs}
 [run]
 command = [{gateway:?}]
 "#,
-            axum = axum.display()
+            epoll = epoll.display()
         )
     };
     let missing = "[[build.needs]]\ntool = \"unobtainium\"\nversion_command = [\"no-such-tool-anywhere\"]\ninstall = \"dig deeper\"\n";

@@ -134,10 +134,10 @@ fn without_nodelay_the_record_says_so() {
 #[test]
 #[measures]
 fn a_real_gateway_with_the_real_simulator_and_real_speech_passes() {
-    built("stt/rust-axum");
+    built("stt/rust-epoll");
     let ended = conclusive!(undisturbed_beside_another(|| {
         let line =
-            "run rust-axum --sessions 60 --ramp 0.2 --warm-up 1 --measured 4 --grace 2 --audio";
+            "run rust-epoll --sessions 60 --ramp 0.2 --warm-up 1 --measured 4 --grace 2 --audio";
         let speech = support::root().join("audio/speech.wav");
         Plimsoll::measuring(line.split(' ')).arg(speech)
     }));
@@ -149,7 +149,7 @@ fn a_real_gateway_with_the_real_simulator_and_real_speech_passes() {
         trial.number("inference.requests") >= 60.0 * 3.0,
         "the simulator was asked"
     );
-    assert_eq!(trial.at("target.tier"), "tuned");
+    assert_eq!(trial.at("target.tier"), "engine");
     let versions = trial.at("target.versions").as_object().expect("names");
     assert!(!versions.is_empty(), "its start line was read");
     ended.expect_nothing_left_running();

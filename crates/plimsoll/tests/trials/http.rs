@@ -17,7 +17,7 @@ mod unlike;
 
 use std::sync::OnceLock;
 
-use crate::support::http_server::built_lying_http;
+use crate::support::built;
 use crate::support::manifests::slo_file;
 use crate::support::records::{self, Trial};
 use crate::support::{Ended, Plimsoll, undisturbed_beside_another};
@@ -56,7 +56,7 @@ fn call(line: &str) -> Plimsoll {
 
 /// A trial of the lying server with this fault, `NAME VARIABLE=VALUE …`, at the usual load.
 fn lying(fault: &str, line: &str) -> Option<Ended> {
-    built_lying_http();
+    built("http/lying-http");
     undisturbed_beside_another(|| {
         with_fault(
             call(&format!("run lying-http --sessions {RATE} {line}")),

@@ -18,14 +18,14 @@ const LONG: &str = "--ramp 0.5 --warm-up 1 --measured 30 --grace 2";
 #[test]
 #[measures]
 fn ctrl_c_in_the_window_keeps_what_was_measured_and_leaves_nobody_behind() {
-    built("stt/rust-axum");
+    built("stt/rust-epoll");
     let _turn = shared_turn();
-    let line = format!("run rust-axum --sessions 20 {LONG}");
+    let line = format!("run rust-epoll --sessions 20 {LONG}");
     let running = Plimsoll::measuring(line.split(' ')).start();
     let said = running.wait_for_line(&[" 5 s ", "open 20"]);
     assert!(said.contains("measured"), "{said}");
     let processes = running.processes();
-    for program in ["plimsoll run", "plimsoll-inference", "release/rust-axum"] {
+    for program in ["plimsoll run", "plimsoll-inference", "release/rust-epoll"] {
         assert!(
             processes.iter().any(|line| line.contains(program)),
             "{program} is not among {processes:?}"

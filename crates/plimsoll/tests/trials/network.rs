@@ -2,8 +2,8 @@
 
 use crate::support::manifests::{Root, manifest_of_gateway};
 use crate::support::{
-    Ended, Plimsoll, built_lying_server, cards_of, conclusive, inconclusive, records, shared_turn,
-    turn, undisturbed, undisturbed_beside_another,
+    Ended, Plimsoll, built, cards_of, conclusive, inconclusive, records, shared_turn, turn,
+    undisturbed, undisturbed_beside_another,
 };
 use plimsoll_testing::{measures, skipped};
 
@@ -157,7 +157,7 @@ fn a_core_that_is_never_idle_is_all_charged() {
     let _turn = turn();
     let burns = format!(
         "(while :; do :; done) & exec {}",
-        built_lying_server().display()
+        built("stt/lying-server").display()
     );
     let targets = Root::new().with(
         "stt",

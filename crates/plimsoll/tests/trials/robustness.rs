@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use crate::support::manifests::{Root, file, manifest_of_gateway};
 use crate::support::{
-    Plimsoll, ROOMY_SLO, amid_noise, built_lying_server, cards_of, conclusive, disturbed_by,
-    half_turn, judged, records, shared_turn, turn, undisturbed,
+    Plimsoll, ROOMY_SLO, amid_noise, built, cards_of, conclusive, disturbed_by, half_turn, judged,
+    records, shared_turn, turn, undisturbed,
 };
 use plimsoll_host::signals::hangups_are_ignored;
 use plimsoll_testing::{eventually, measures, skipped};
@@ -21,7 +21,7 @@ const PHASES: &str = "--ramp 0.2 --warm-up 1 --measured 4 --grace 2";
 
 /// A root with one target: the lying server, started by this shell line.
 fn behind(name: &str, line: &str) -> Root {
-    let line = format!("{line} exec {}", built_lying_server().display());
+    let line = format!("{line} exec {}", built("stt/lying-server").display());
     let manifest = manifest_of_gateway(name, "the lying server, started by a shell", &line);
     Root::new().with("stt", name, &manifest)
 }

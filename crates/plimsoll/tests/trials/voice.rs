@@ -1,6 +1,6 @@
 //! Workload `voice`, with the real command over real sockets and the real mock providers. The gateway is
-//! `targets/voice/lying-voice`, which is honest unless `LIE` names a lie, or `rust-axum-voice`. What needs no socket is in
-//! the tests of `workload-voice`.
+//! `targets/voice/lying-voice`, which is honest unless `LIE` names a lie; a long test has `rust-axum-voice`. What needs no
+//! socket is in the tests of `workload-voice`.
 
 mod beyond;
 mod rest;
@@ -11,7 +11,7 @@ use std::sync::OnceLock;
 use crate::support::conclusive;
 use crate::support::manifests::slo_file;
 use crate::support::records::Trial;
-use crate::support::{Ended, Plimsoll, built_lying_voice, undisturbed_but_for};
+use crate::support::{Ended, Plimsoll, built, undisturbed_but_for};
 use plimsoll_testing::measures;
 
 /// What no gateway may do, however busy the machine is.
@@ -44,7 +44,7 @@ fn lying(lie: &str) -> Option<Ended> {
 
 /// The same for a lie that makes a trial invalid, by these caveats.
 fn lying_but_for(expected: &[&str], lie: &str) -> Option<Ended> {
-    built_lying_voice();
+    built("voice/lying-voice");
     undisturbed_but_for(expected, || {
         let slo = gates();
         let line = format!("run lying-voice --workload voice --slo {slo} {PHASES}");

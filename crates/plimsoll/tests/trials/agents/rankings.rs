@@ -7,9 +7,7 @@ use serde_json::Value;
 
 use crate::support::invocation::Running;
 use crate::support::manifests::{Root, manifest_of_gateway};
-use crate::support::{
-    Ended, Plimsoll, built_lying_server, median_slo, records, shared_turn, turn_of_search,
-};
+use crate::support::{Ended, Plimsoll, built, median_slo, records, shared_turn, turn_of_search};
 use plimsoll_testing::measures;
 
 use super::Door;
@@ -21,7 +19,7 @@ const COMMON_LOAD: u64 = 20;
 /// Two targets that are the lying server under other names, and none of them lies. (`--all` leaves out targets of tier
 /// `test`, so they are ranked by their names.)
 fn catalogue() -> Root {
-    let line = format!("exec {}", built_lying_server().display());
+    let line = format!("exec {}", built("stt/lying-server").display());
     let manifest =
         |name: &str| manifest_of_gateway(name, "the lying server, which does not lie", &line);
     Root::new()

@@ -6,7 +6,7 @@ use plimsoll_testing::measures;
 
 /// A trial over a crash, at this level.
 fn replay(fault: &str, level: &str, line: &str) -> Option<Ended> {
-    built_lying_broker();
+    built("broker/lying-broker");
     undisturbed_beside_another(|| replaying(fault, level, line))
 }
 
@@ -105,7 +105,7 @@ fn a_power_cut_loses_what_was_never_synced_and_nothing_else() {
         plimsoll_testing::skipped!("{why}");
         return;
     }
-    built_lying_broker();
+    built("broker/lying-broker");
     // Beside it would be tests with namespaces of their own, whose copies of the mount keep the power away.
     let _turn = turn();
     let power_cut =
@@ -128,9 +128,10 @@ fn a_power_cut_loses_what_was_never_synced_and_nothing_else() {
 #[test]
 #[measures]
 fn a_broker_that_does_not_come_back_fails_by_name_with_the_end_of_its_log() {
-    let program = built_lying_broker().display();
+    let program = built("broker/lying-broker");
     let line = format!(
-        "[ ! -e $DATA_DIR/once ] || {{ echo the log is torn >&2; exit 9; }}; touch $DATA_DIR/once; exec {program}"
+        "[ ! -e $DATA_DIR/once ] || {{ echo the log is torn >&2; exit 9; }}; touch $DATA_DIR/once; exec {}",
+        program.display()
     );
     let manifest = format!(
         r#"name = "once"

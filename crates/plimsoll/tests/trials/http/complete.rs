@@ -3,8 +3,8 @@
 use serde_json::Value;
 
 use super::{PHASES, call, expect_flawless, lying};
+use crate::support::built;
 use crate::support::conclusive;
-use crate::support::http_server::built_lying_http;
 use crate::support::manifests::Root;
 use crate::support::records;
 use plimsoll_testing::measures;
@@ -30,7 +30,7 @@ fn a_record_has_the_whole_tail_and_memory_and_its_files_apart_from_the_runtimes(
         let value = trial.0.pointer(&format!("/{path}"));
         assert!(value.is_some_and(Value::is_number), "{path}: {value:?}");
     }
-    let program = std::fs::metadata(built_lying_http()).expect("it is built");
+    let program = std::fs::metadata(built("http/lying-http")).expect("it is built");
     assert_eq!(trial.at("target.ships_bytes"), program.len());
     // It has no runtime besides itself.
     assert!(trial.at("target.runtime_bytes").is_null());

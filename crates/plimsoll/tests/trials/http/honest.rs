@@ -7,7 +7,8 @@ use serde_json::Value;
 use super::{
     DUE, PHASES, RATE, at_url, call, count, expect_flawless, expect_sound, lying, with_fault,
 };
-use crate::support::http_server::{Lying, built_epoll_http, built_lying_http};
+use crate::support::built;
+use crate::support::http_server::Lying;
 use crate::support::manifests::file;
 use crate::support::records::{self, Trial};
 use crate::support::{
@@ -91,7 +92,7 @@ fn the_server_accepts_as_many_connections_as_the_client_opens() {
 #[test]
 #[measures]
 fn http_2_is_answered_as_http_1_is() {
-    built_epoll_http();
+    built("http/rust-epoll-http");
     // The bodies are longer than the window of 64 KiB - 1 that a connection of HTTP/2 begins with, and all of its
     // streams share it.
     for (test, rate) in [
@@ -171,7 +172,7 @@ fn the_content_of_any_server_is_checked_if_it_is_said() {
 #[test]
 #[measures]
 fn both_slos_come_from_one_set_of_trials() {
-    built_lying_http();
+    built("http/lying-http");
     let phases = "--workload http --ramp 0.2 --warm-up 0.5 --measured 2 --grace 1";
     let late = |line: &str| {
         let line = format!("{line} {phases}");
@@ -214,7 +215,7 @@ fn both_slos_come_from_one_set_of_trials() {
 #[test]
 #[measures]
 fn a_matrix_has_a_trial_for_each_size() {
-    built_lying_http();
+    built("http/lying-http");
     let _turn = shared_turn();
     let line = "run lying-http --sessions 100 --test sizes --connections 10 --ramp 0.1 --warm-up 0.2 --measured 1 --grace 1";
     let ended = call(line).run();

@@ -1,8 +1,8 @@
 //! What the clock of the client shows, and what a client shows that is at its limit.
 
 use super::{PHASES, call, count, expect_sound, with_fault};
+use crate::support::built;
 use crate::support::burners::expect_starved_client;
-use crate::support::http_server::built_lying_http;
 use crate::support::{Ended, conclusive, half_turn, inconclusive, shared_turn, undisturbed};
 use plimsoll_testing::measures;
 
@@ -15,7 +15,7 @@ fn alone(fault: &str, line: &str) -> Option<Ended> {
 #[test]
 #[measures]
 fn a_server_that_takes_300_us_is_seen_to_unless_the_client_has_a_tick() {
-    built_lying_http();
+    built("http/lying-http");
     let _turn = half_turn();
     // At 730/s no request is due at the same point of a tick as the one before.
     let p50_ms = |fault: &str, tick_us: Option<u64>| {
@@ -54,7 +54,7 @@ fn a_server_that_stops_is_asked_all_the_same() {
     const STOP_MS: f64 = 300.0;
     const EVERY_MS: f64 = 1_500.0;
     const CONNECTIONS: u64 = 100;
-    built_lying_http();
+    built("http/lying-http");
     let _turn = half_turn();
     // The window is two periods. So it has two stops, wherever it begins, even if one of them is cut in two.
     let line = format!(
@@ -94,7 +94,7 @@ fn a_server_that_stops_is_asked_all_the_same() {
 #[test]
 #[measures]
 fn a_starved_client_is_invalid() {
-    built_lying_http();
+    built("http/lying-http");
     let line = "run lying-http --sessions 12000 --client-cpus 0 --target-cpus 1 --ramp 0.2 --warm-up 0.5 --measured 4.6 --grace 1";
     conclusive!(expect_starved_client(|| call(line)));
 }
@@ -103,7 +103,7 @@ fn a_starved_client_is_invalid() {
 #[test]
 #[measures]
 fn shared_cores_are_invalid() {
-    built_lying_http();
+    built("http/lying-http");
     let _turn = shared_turn();
     let line = format!("run lying-http --sessions 200 --client-cpus 0 --target-cpus 0 {PHASES}");
     let ended = call(&line).run();

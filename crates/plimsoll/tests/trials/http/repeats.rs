@@ -3,7 +3,7 @@
 use plimsoll_core::profile::Profile;
 
 use super::{call, count, expect_sound, with_fault};
-use crate::support::http_server::built_lying_http;
+use crate::support::built;
 use crate::support::manifests::Root;
 use crate::support::records;
 use crate::support::{Ended, Plimsoll, Trial, conclusive, turn, turn_of_search, undisturbed};
@@ -15,7 +15,7 @@ use plimsoll_testing::measures;
 #[ignore = "long; make test-all runs it"]
 #[measures]
 fn a_server_whose_start_draws_its_delay_is_borderline() {
-    let program = built_lying_http().display().to_string();
+    let program = built("http/lying-http").display().to_string();
     let line = format!(
         "n=$(cat starts); echo $((n + 1)) > starts; COIN=low; [ $((n % 2)) = 0 ] || COIN=high; export COIN FAULT=slow_start; exec {program}"
     );
@@ -88,7 +88,7 @@ fn stalling(line: &str, of_call: impl Fn(&str) -> Plimsoll) -> Option<Ended> {
 #[ignore = "long; make test-all runs it"]
 #[measures]
 fn a_rare_stall_fails_in_the_window_of_standard_and_a_short_window_misses_it() {
-    built_lying_http();
+    built("http/lying-http");
     let _turn = turn();
     let measured_s = Profile::standard().measured_s / 2.0;
     assert!(

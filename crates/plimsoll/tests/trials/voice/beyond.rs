@@ -3,14 +3,14 @@
 use super::gates;
 use crate::support::manifests::Root;
 use crate::support::records::{self, Trial};
-use crate::support::{Plimsoll, built_lying_voice, turn_of_search};
+use crate::support::{Plimsoll, built, turn_of_search};
 use plimsoll_testing::measures;
 
 /// Faults of a report: rates include the drain, and counters all stages.
 #[test]
 #[measures]
 fn each_stage_is_a_trial_with_its_own_window_and_its_own_sums() {
-    built_lying_voice();
+    built("voice/lying-voice");
     let _turn = turn_of_search();
     let slo = gates();
     let line = format!(
@@ -94,7 +94,8 @@ fn a_list_of_stages_is_read_or_refused_in_one_line() {
 #[test]
 #[measures]
 fn a_search_goes_on_beyond_the_load_line_to_the_collapse() {
-    let line = format!("MAX_SESSIONS=8 exec {}", built_lying_voice().display());
+    let program = built("voice/lying-voice");
+    let line = format!("MAX_SESSIONS=8 exec {}", program.display());
     let manifest = format!(
         r#"name = "for-eight"
 workload = "voice"

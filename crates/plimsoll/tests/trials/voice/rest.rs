@@ -4,7 +4,7 @@ use super::expect_gate;
 use crate::support::conclusive;
 use crate::support::manifests::slo_file;
 use crate::support::records::Trial;
-use crate::support::{Ended, Plimsoll, built, built_lying_voice, undisturbed_but_for};
+use crate::support::{Ended, Plimsoll, built, undisturbed_but_for};
 use plimsoll_testing::measures;
 
 /// What no gateway may do to a REST client.
@@ -36,7 +36,7 @@ fn of_rest(target: &str, test: &str) -> String {
 
 /// The same against the lying gateway with this lie.
 fn lying_to_rest(test: &str, lie: &str) -> Option<Ended> {
-    built_lying_voice();
+    built("voice/lying-voice");
     let line = of_rest("lying-voice", test);
     undisturbed_but_for(&[], || {
         Plimsoll::measuring(line.split_whitespace()).lying("LIE", lie)
@@ -54,7 +54,20 @@ fn requests(trial: &Trial, kind: &str) -> serde_json::Value {
 #[test]
 #[measures]
 fn each_test_with_rest_clients_has_whole_requests_and_no_fault_of_its_own() {
+    built("voice/lying-voice");
+    rest_clients_are_served("lying-voice");
+}
+
+#[test]
+#[ignore = "long; make test-all runs it"]
+#[measures]
+fn a_real_gateway_serves_rest_clients() {
     built("voice/rust-axum-voice");
+    rest_clients_are_served("rust-axum-voice");
+}
+
+/// Each test with REST clients finds all requests whole.
+fn rest_clients_are_served(target: &str) {
     for (test, unit, kinds) in [
         ("rest", "requests_per_second", &["GET /"][..]),
         ("speak", "requests_per_second", &["POST /speak"]),
@@ -64,7 +77,7 @@ fn each_test_with_rest_clients_has_whole_requests_and_no_fault_of_its_own() {
             &["GET /", "GET /voices", "POST /speak"],
         ),
     ] {
-        let line = of_rest("rust-axum-voice", test);
+        let line = of_rest(target, test);
         let ended = conclusive!(undisturbed_but_for(&[], || {
             Plimsoll::measuring(line.split_whitespace())
         }));

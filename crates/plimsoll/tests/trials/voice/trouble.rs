@@ -19,7 +19,7 @@ fn gates_of_a_restart() -> &'static str {
 }
 
 fn run(line: &str, slo: &str) -> Option<Ended> {
-    built_lying_voice();
+    built("voice/lying-voice");
     undisturbed_but_for(&[], || {
         let line = format!("run lying-voice --workload voice --slo {slo} {line}");
         Plimsoll::measuring(line.split_whitespace())
@@ -81,7 +81,7 @@ fn a_slow_caller_who_holds_up_the_others_fails_the_gateway() {
     let slo = slo_file("voice-slow", &gates);
     let phases = "--ramp 0.5 --warm-up 1.5 --measured 8 --grace 7";
     let with = |lie: &str| {
-        built_lying_voice();
+        built("voice/lying-voice");
         undisturbed_but_for(&[], || {
             let line = format!(
                 "run lying-voice --workload voice --test slow --sessions 20 {phases} --slo {slo}"
@@ -139,7 +139,7 @@ fn callers_come_back_after_a_restart() {
 #[test]
 #[measures]
 fn a_gateway_that_does_not_come_back_fails_by_name() {
-    built_lying_voice();
+    built("voice/lying-voice");
     let once = "[ ! -e FOLDER/once ] || { echo no second life >&2; exit 9; }; touch FOLDER/once; exec PROGRAM";
     let ended = conclusive!(undisturbed_call(&[], || of_a_gateway(
         once,
@@ -158,7 +158,7 @@ fn a_gateway_that_does_not_come_back_fails_by_name() {
 #[test]
 #[measures]
 fn a_gateway_that_is_full_is_limited_by_its_admission() {
-    built_lying_voice();
+    built("voice/lying-voice");
     let ended = conclusive!(undisturbed_call(&[], || of_a_gateway(
         "MAX_SESSIONS=6 exec PROGRAM",
         PHASES,

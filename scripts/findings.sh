@@ -8,7 +8,7 @@
 #   OUT=somewhere sh scripts/findings.sh …
 #   RANKING=results/… sh scripts/findings.sh overload     the folder of a `find --all --vcpu 1`: every target gets twice its load line
 #
-# Questions: limit accounts busier frameworks pace free-threading workers nodelay bursts beam overload
+# Questions: limit accounts busier frameworks pace free-threading interpreters workers nodelay bursts beam overload
 # of http:   loop-or-thread pollers warm-up jit connections pacing closed-loop
 # of broker: crash load-lines tiers windows stream-readers
 # of voice:  breaking stages half faults lines costs
@@ -126,6 +126,24 @@ free_threading() {
     pairs=6
     compare_costs free-threading "$with_gil" python-asgi-ft
     pairs=
+}
+
+# The same gateway and libraries on other builds of CPython than the one that its build.sh takes.
+interpreters() {
+    sh scripts/unpack-cpython.sh "$out/cpython"
+    [ ! -x /usr/bin/python3.11 ] || beside_python interpreter-build debian-3.11 /usr/bin/python3.11
+    beside_python interpreter-version debian-3.14 "$out/cpython/usr/bin/python3.14"
+}
+
+# beside_python NAME SUFFIX PYTHON: compares python-fastapi-granian with itself on this interpreter.
+beside_python() {
+    venv=$(realpath "$out")/venv-$2
+    "$3" -m venv --clear --without-pip "$venv"
+    PYTHONWARNINGS=ignore python3 -m pip --python "$venv/bin/python" install --quiet --disable-pip-version-check --no-deps \
+        --require-hashes -r targets/stt/python-fastapi-granian/requirements.lock
+    file=$(variant python-fastapi-granian "$2")
+    sed -i "s|\"\.venv/bin/python\"|\"$venv/bin/python\"|; s|^ships = .*|ships = [\"src\", \"$venv/lib\"]|" "$file"
+    compare "$1" python-fastapi-granian "$file" --vcpu 1 --sessions 90 --pairs 6 --ramp 2 --warm-up 5 --measured 10
 }
 
 # Two workers on the target's one core: what the division costs. A machine with two cores cannot show what two cores
@@ -394,10 +412,10 @@ faults() {
     talks faults --vcpu 1 --sessions 200 --test faults --fault restart --measured 40
 }
 
-[ $# -gt 0 ] || set -- breaking stages half faults lines costs recognisers crash load-lines tiers windows stream-readers loop-or-thread pollers warm-up jit connections pacing closed-loop limit accounts busier frameworks pace free-threading workers nodelay bursts beam overload
+[ $# -gt 0 ] || set -- breaking stages half faults lines costs recognisers crash load-lines tiers windows stream-readers loop-or-thread pollers warm-up jit connections pacing closed-loop limit accounts busier frameworks pace free-threading interpreters workers nodelay bursts beam overload
 for question in "$@"; do
     case $question in
-        limit | accounts | busier | frameworks | pace | workers | nodelay | bursts | beam | overload | pollers | jit | connections | pacing | crash | tiers | windows | breaking | stages | half | faults | lines | costs | recognisers) "$question" ;;
+        limit | accounts | busier | frameworks | pace | interpreters | workers | nodelay | bursts | beam | overload | pollers | jit | connections | pacing | crash | tiers | windows | breaking | stages | half | faults | lines | costs | recognisers) "$question" ;;
         free-threading) free_threading ;;
         loop-or-thread) loop_or_thread ;;
         warm-up) warm_up ;;

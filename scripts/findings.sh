@@ -131,8 +131,8 @@ free_threading() {
 # The same gateway and libraries on other builds of CPython than the one that its build.sh takes.
 interpreters() {
     sh scripts/unpack-cpython.sh "$out/cpython"
-    [ ! -x /usr/bin/python3.11 ] || beside_python interpreter-build debian-3.11 /usr/bin/python3.11
-    beside_python interpreter-version debian-3.14 "$out/cpython/usr/bin/python3.14"
+    [ ! -x /usr/bin/python3.11 ] || beside_python interpreter-build bookworm /usr/bin/python3.11
+    beside_python interpreter-version forky "$out/cpython/usr/bin/python3.14"
 }
 
 # beside_python NAME SUFFIX PYTHON: compares python-fastapi-granian with itself on this interpreter.

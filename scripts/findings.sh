@@ -143,7 +143,7 @@ beside_python() {
         --require-hashes -r targets/stt/python-fastapi-granian/requirements.lock
     file=$(variant python-fastapi-granian "$2")
     sed -i "s|\"\.venv/bin/python\"|\"$venv/bin/python\"|; s|^ships = .*|ships = [\"src\", \"$venv/lib\"]|" "$file"
-    compare "$1" python-fastapi-granian "$file" --vcpu 1 --sessions 90 --pairs 6 --ramp 2 --warm-up 5 --measured 10
+    compare "$1" python-fastapi-granian "$file" --vcpu 1 --sessions 50 --pairs 8 --ramp 2 --warm-up 5 --measured 10
 }
 
 # Two workers on the target's one core: what the division costs. A machine with two cores cannot show what two cores

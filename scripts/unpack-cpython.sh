@@ -3,8 +3,6 @@
 # takes ten seconds and 100 MB. It is what Debian's users run: optimised with a profile, and over all files at once.
 #
 #   sh scripts/unpack-cpython.sh FOLDER     makes FOLDER/usr/bin/python3.14
-#
-# It has no pip: make a folder for it by `-m venv --without-pip`, and fill that by `python3 -m pip --python`.
 set -eu
 scripts=$(cd "$(dirname "$0")" && pwd)
 mkdir -p "$1"
@@ -18,10 +16,13 @@ program=usr/bin/python$version
 mkdir -p archives
 cd archives
 sh "$scripts/apt-of-suite.sh" $suite "$folder/apt" download python$version python$version-minimal libpython$version-stdlib \
-    libpython$version-minimal python$version-venv libc6 libgcc-s1 zlib1g libzstd1 libexpat1 libssl3t64 libffi8 liblzma5 libbz2-1.0 libsqlite3-0 libuuid1
+    libpython$version-minimal python$version-venv python3-pip-whl libc6 libgcc-s1 zlib1g libzstd1 libexpat1 libssl3t64 libffi8 liblzma5 libbz2-1.0 libsqlite3-0 libuuid1
 cd ..
 for archive in archives/*.deb; do dpkg-deb -x "$archive" .; done
 rm -rf archives apt
+
+# Where `venv` finds pip.
+find usr/lib/python$version -maxdepth 1 -name '_sysconfigdata_*.py' -type f -exec sed -i "s|/usr/share/python-wheels|$folder&|" {} +
 
 # It needs a newer C library than this system's, which only its own loader loads. The name under which it was called leads it to its
 # folder, and to that of a virtual environment.

@@ -128,22 +128,26 @@ free_threading() {
     pairs=
 }
 
-# The same gateway and libraries on other builds of CPython than the one that its build.sh takes.
+# The same gateway and libraries on the first CPython of the path, on Debian 12's, and on the one that its build.sh takes.
 interpreters() {
-    sh scripts/unpack-cpython.sh "$out/cpython"
-    [ ! -x /usr/bin/python3.11 ] || beside_python interpreter-build bookworm /usr/bin/python3.11
-    beside_python interpreter-version forky "$out/cpython/usr/bin/python3.14"
+    first=$(on_python path python3)
+    [ ! -x /usr/bin/python3.11 ] || compare_interpreters interpreter-build "$first" "$(on_python bookworm /usr/bin/python3.11)"
+    compare_interpreters interpreter-version "$first" python-fastapi-granian
 }
 
-# beside_python NAME SUFFIX PYTHON: compares python-fastapi-granian with itself on this interpreter.
-beside_python() {
-    venv=$(realpath "$out")/venv-$2
-    "$3" -m venv --clear --without-pip "$venv"
+compare_interpreters() {
+    compare "$1" "$2" "$3" --vcpu 1 --sessions 50 --pairs 8 --ramp 2 --warm-up 5 --measured 10
+}
+
+# on_python SUFFIX PYTHON: a manifest of python-fastapi-granian on this interpreter.
+on_python() {
+    venv=$(realpath "$out")/venv-$1
+    "$2" -m venv --clear --without-pip "$venv"
     PYTHONWARNINGS=ignore python3 -m pip --python "$venv/bin/python" install --quiet --disable-pip-version-check --no-deps \
         --require-hashes -r targets/stt/python-fastapi-granian/requirements.lock
-    file=$(variant python-fastapi-granian "$2")
+    file=$(variant python-fastapi-granian "$1")
     sed -i "s|\"\.venv/bin/python\"|\"$venv/bin/python\"|; s|^ships = .*|ships = [\"src\", \"$venv/lib\"]|" "$file"
-    compare "$1" python-fastapi-granian "$file" --vcpu 1 --sessions 50 --pairs 8 --ramp 2 --warm-up 5 --measured 10
+    echo "$file"
 }
 
 # Two workers on the target's one core: what the division costs. A machine with two cores cannot show what two cores

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Unpacks the CPython of a newer Debian into FOLDER, with the libraries that it needs, C's included. Nothing outside FOLDER changes. It
-# takes ten seconds and 45 MB. It is what Debian's users run: optimised with a profile, and over all files at once.
+# takes ten seconds and 45 MB, and no root. It is what Debian's users run: optimised with a profile, and over all files at once.
 #
 #   sh scripts/unpack-cpython.sh FOLDER     makes FOLDER/usr/bin/python3.14
 set -eu

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Makes .venv from requirements.lock. Options: ../python-fastapi-granian/make-venv.sh has them.
+# Makes .venv from requirements.lock. Options: ../python-asgi/make-venv.sh has them.
 set -eu
 cd "$(dirname "$0")"
-exec sh ../python-fastapi-granian/make-venv.sh python-fastapi-uvicorn "$@"
+exec env CURRENT=3.14 sh ../python-asgi/make-venv.sh python-fastapi-uvicorn "$@"

@@ -1,35 +1,5 @@
 #!/bin/sh
-# Makes .venv from requirements.lock, hashes checked. Does nothing when it is as the lock says. With --interpreter: names the Python that would be
-# used, and fails where there is none. With --dev: what test.sh needs, too.
+# Makes .venv from requirements.lock. Options: make-venv.sh of ../../stt/python-asgi has them.
 set -eu
 cd "$(dirname "$0")"
-
-# Any CPython from 3.11 on with a GIL and with venv; the newest are tried last, for wheels of all packages come for them last.
-interpreter() {
-    for name in ${PYTHON:-} python3.11 python3.12 python3.13 python3.14 python3; do
-        path=$(command -v "$name") || continue
-        "$path" -c 'import ensurepip, sys, sysconfig, venv
-sys.exit(sys.version_info < (3, 11) or bool(sysconfig.get_config_var("Py_GIL_DISABLED")))' 2>/dev/null || continue
-        echo "$path"
-        return
-    done
-    return 1
-}
-
-python=$(interpreter) || {
-    echo "python-websockets: CPython 3.11 or newer with venv is needed" >&2
-    exit 1
-}
-if [ "${1:-}" = --interpreter ]; then
-    exec "$python" --version
-fi
-
-locks=requirements.lock
-[ "${1:-}" != --dev ] || locks="requirements.lock requirements-dev.lock"
-for lock in $locks; do
-    stamp=.venv/$lock
-    [ ! -f "$stamp" ] || ! cmp -s "$lock" "$stamp" || continue
-    [ "$lock" != requirements.lock ] || "$python" -m venv --clear .venv
-    .venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r "$lock"
-    cp "$lock" "$stamp"
-done
+exec sh ../../stt/python-asgi/make-venv.sh python-websockets "$@"

@@ -2,13 +2,18 @@
 # Installs what building and testing this gateway needs, on Debian bookworm. Says and does nothing when all is
 # there. `install.sh --check` installs nothing and prints the versions of the libraries.
 #
-# Boost is that of the next Debian, trixie, because bookworm's is of 2022. Its headers are unpacked into build/boost; the
+# Boost is that of Debian forky, the coming one, because bookworm's is of 2022. Its headers are unpacked into build/boost; the
 # system does not see them.
 set -eu
 cd "$(dirname "$0")"
 
 boost=build/boost/usr/include/boost/version.hpp
-boost_package=libboost1.88-dev
+boost_package=libboost1.90-dev
+boost_lib_version=1_90
+
+boost_is_there() {
+    grep -q "BOOST_LIB_VERSION \"$boost_lib_version\"" "$boost" 2>/dev/null
+}
 
 # What each package brings, to see without the package manager whether it is there.
 missing() {
@@ -28,7 +33,7 @@ LIST
 
 if [ "${1:-}" = --check ]; then
     absent=$(missing)
-    [ -e "$boost" ] || absent="$absent$boost_package"
+    boost_is_there || absent="$absent$boost_package"
     [ -z "$absent" ] || { echo "cpp-beast-plain: missing packages: $absent" >&2; exit 1; }
     sed -n 's/^#define BOOST_LIB_VERSION "\(.*\)"$/Boost \1/p' "$boost"
     sed -n 's/^#define NGHTTP2_VERSION "\(.*\)"$/nghttp2 \1/p' /usr/include/nghttp2/nghttp2ver.h
@@ -46,17 +51,17 @@ if [ -n "$packages" ]; then
     absent=$(missing)
     [ -z "$absent" ] || fail "still missing after the installation (Debian bookworm has them): $absent"
 fi
-[ ! -e "$boost" ] || exit 0
+! boost_is_there || exit 0
 # What follows stays within this folder.
 [ "${PLIMSOLL_INSTALL:-}" != list ] || exit 0
-echo "cpp-beast-plain: unpacks trixie's $boost_package into build/boost"
+echo "cpp-beast-plain: unpacks forky's $boost_package into build/boost"
 
 apt=$PWD/build/apt
 log=$PWD/build/install.log
 fetch=$PWD/../../../scripts/apt-of-suite.sh
 rm -rf "$apt" build/boost
 mkdir -p "$apt"
-(cd "$apt" && sh "$fetch" trixie "$apt" download $boost_package) >"$log" 2>&1 || fail "trixie's $boost_package: $(tail -n 1 "$log")"
+(cd "$apt" && sh "$fetch" forky "$apt" download $boost_package) >"$log" 2>&1 || fail "forky's $boost_package: $(tail -n 1 "$log")"
 dpkg-deb -x "$apt"/$boost_package*.deb build/boost.part
 rm -rf "$apt" build/boost.part/usr/share
 mv build/boost.part build/boost

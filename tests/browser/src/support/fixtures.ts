@@ -8,7 +8,7 @@ import { plimsoll, RESULTS } from "./plimsoll.js";
 import type { Bracket } from "./records.js";
 
 /** A search with histograms and rows per second of some trials. */
-export const SEARCH = "ranking-one-vcpu/rust-axum-plain";
+export const SEARCH = "ranking-one-vcpu/go-nethttp-plain";
 /** Eleven targets. */
 export const RANKING = "ranking-one-vcpu";
 /** Two targets, five pairs. */

@@ -11,6 +11,11 @@ use super::svg::{Drawing, TextStyle};
 use crate::words::{self, number, ranking as say, us};
 
 const WIDTH_PX: f64 = 1000.0;
+const NOTE_SIZE_PX: f64 = 12.0;
+const NOTES: [&str; 2] = [
+    "Whiskers: the interval of the edge, and the least and the greatest of the trials' costs.",
+    "Blue: tiers framework and idiomatic; purple: tuned; orange: engine; green: infrastructure.",
+];
 /// Where the first row begins. The height of each row follows.
 const ROWS_TOP_PX: f64 = 118.0;
 const ROW_PX: f64 = 30.0;
@@ -98,8 +103,10 @@ fn header(drawing: &mut Drawing, ranking: &Ranking, (title, account): (&str, Cos
     let room = WIDTH_PX - 2.0 * MARGIN_PX;
     let title = font::fit(title, TITLE_SIZE_PX, true, room);
     drawing.text((MARGIN_PX, 31.0), bold(TITLE_SIZE_PX), &title);
-    let subtitle = "Whiskers: the interval of the edge, and the least and the greatest of the trials' costs. Blue: tiers framework and idiomatic; purple: tuned; orange: engine; green: infrastructure.";
-    drawing.text((MARGIN_PX, 53.0), text_style(12.0, GREY, "start"), subtitle);
+    let style = || text_style(NOTE_SIZE_PX, GREY, "start");
+    for (note, y) in NOTES.into_iter().zip([53.0, 69.0]) {
+        drawing.text((MARGIN_PX, y), style(), note);
+    }
     let unit = ranking.load_unit;
     let text = format!("load line ({})", unit.name());
     drawing.text((LINES_PX.0, 98.0), bold(12.0), &text);
@@ -195,4 +202,17 @@ fn footer(drawing: &mut Drawing, bottom: f64) {
     let style = text_style(LABEL_SIZE_PX, GREY, "start");
     let text = "Same machine, same cores, targets' trials at the common load in drawn order. More: summary.md, and the folder of each target.";
     drawing.text((MARGIN_PX, bottom + 22.0), style, text);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_notes_fit_into_the_picture() {
+        for note in NOTES {
+            let width = font::width_px(note, NOTE_SIZE_PX, false);
+            assert!(width <= WIDTH_PX - 2.0 * MARGIN_PX, "{note}: {width} px");
+        }
+    }
 }

@@ -418,7 +418,7 @@ fn goaway(site: &Site<'_>) -> Verdict {
         ));
     }
     if body(&exchange).is_empty() {
-        // Enough for the whole answer: a target that closes after its last byte need not read another update.
+        line.opens_windows = true;
         line.open_connection(LARGEST as u32)?;
         line.open_window(stream, LARGEST as u32)?;
     } else {

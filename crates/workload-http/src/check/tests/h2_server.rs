@@ -1,9 +1,10 @@
 //! One connection of HTTP/2 of a server of these tests.
 
 use std::collections::BTreeMap;
-use std::io::Write as _;
-use std::net::TcpStream;
+use std::io::{Read as _, Write as _};
+use std::net::{Shutdown, TcpStream};
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use super::Defect;
 use super::answers::answer;
@@ -21,6 +22,9 @@ use crate::h2::{ErrorCode, settings};
 
 /// Where the defect is that a window must be worth it: so much.
 const WORTH_BYTES: i64 = 16;
+
+/// For how long a client must be silent until a connection that is over is given up.
+const LINGER: Duration = Duration::from_millis(300);
 
 /// A request that comes in, or an answer that goes out.
 #[derive(Default)]
@@ -102,10 +106,20 @@ impl Connection<'_> {
             match life.read(&mut self.stream, &mut buffer, in_request)? {
                 // Before it closes, it says so.
                 None if life.is_draining() && !said => {}
-                None | Some(0) => return Ok(()),
+                None => return self.linger(),
+                Some(0) => return Ok(()),
                 Some(n) => self.kept.extend_from_slice(&buffer[..n]),
             }
         }
+    }
+
+    /// Closes its own side, and takes what the client still sends: closing both loses answers that are on their way.
+    fn linger(&mut self) -> std::io::Result<()> {
+        self.stream.shutdown(Shutdown::Write)?;
+        self.stream.set_read_timeout(Some(LINGER))?;
+        let mut buffer = [0; 4096];
+        while matches!(self.stream.read(&mut buffer), Ok(1..)) {}
+        Ok(())
     }
 
     fn say_goaway(&mut self) {

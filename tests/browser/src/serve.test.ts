@@ -90,12 +90,12 @@ test("the history lists every result once, the newest first, with the record's n
 test("the filter narrows the list, keeps what was asked for, and All takes it back", () =>
   onPage("/", async (page) => {
     const all = await listed(page);
-    await page.getByLabel("Target").fill("go-nethttp-plain");
+    await page.getByLabel("Target").fill("cpp-beast-plain");
     await page.getByLabel("Kind").selectOption("find");
     await page.getByRole("button", { name: "Filter" }).click();
-    await page.waitForURL(/target=go-nethttp-plain/);
-    assert.deepEqual(await listed(page), ["ranking/go-nethttp-plain"]);
-    assert.equal(await page.getByLabel("Target").inputValue(), "go-nethttp-plain");
+    await page.waitForURL(/target=cpp-beast-plain/);
+    assert.deepEqual(await listed(page), ["ranking/cpp-beast-plain"]);
+    assert.equal(await page.getByLabel("Target").inputValue(), "cpp-beast-plain");
     assert.equal(await page.getByLabel("Kind").inputValue(), "find");
     await page.getByRole("link", { name: "All", exact: true }).click();
     await page.waitForURL((url) => url.search === "");

@@ -12,6 +12,7 @@ use crate::words::{load_axis, number};
 
 /// Size of the title.
 pub(super) const TITLE_SIZE_PX: f64 = 18.0;
+pub(super) const SUBTITLE_SIZE_PX: f64 = 12.0;
 pub(super) const MARGIN_PX: f64 = 20.0;
 pub(super) const LEFT_PX: f64 = 78.0;
 pub(super) const RIGHT_PX: f64 = 660.0;
@@ -89,12 +90,9 @@ pub(super) fn header(drawing: &mut Drawing, title: &str, subtitles: &[String]) {
     drawing.text((MARGIN_PX, 31.0), style, title);
     let mut baseline = 51.0;
     for subtitle in subtitles.iter().take(2) {
-        let text = font::fit(subtitle, 12.0, false, title_room_px());
-        drawing.text(
-            (MARGIN_PX, baseline),
-            text_style(12.0, GREY, "start"),
-            &text,
-        );
+        let text = font::fit(subtitle, SUBTITLE_SIZE_PX, false, title_room_px());
+        let style = text_style(SUBTITLE_SIZE_PX, GREY, "start");
+        drawing.text((MARGIN_PX, baseline), style, &text);
         baseline += 17.0;
     }
 }

@@ -5,13 +5,13 @@ use plimsoll_core::ranking::common_account;
 use plimsoll_core::record::{CostAccount, RankedTarget, Ranking};
 
 use super::font;
-use super::frame::{GREY, INK, LABEL_SIZE_PX, MARGIN_PX, TITLE_SIZE_PX, text_style};
+use super::frame::{self, GREY, INK, LABEL_SIZE_PX, MARGIN_PX, TITLE_SIZE_PX, text_style};
 use super::scale::Scale;
 use super::svg::{Drawing, TextStyle};
 use crate::words::{self, number, ranking as say, us};
 
 const WIDTH_PX: f64 = 1000.0;
-const NOTE_SIZE_PX: f64 = 12.0;
+/// What whiskers and colours mean.
 const NOTES: [&str; 2] = [
     "Whiskers: the interval of the edge, and the least and the greatest of the trials' costs.",
     "Blue: tiers framework and idiomatic; purple: tuned; orange: engine; green: infrastructure.",
@@ -29,7 +29,7 @@ const CAP_PX: f64 = 4.0;
 /// The axis extends to this factor of the lower end of an open interval.
 const ROOM_ABOVE: f64 = 1.1;
 
-/// Colours by tier; the subtitle names them, and the table has the tier in a column.
+/// Colours by tier; `NOTES` names them, and the table has the tier in a column.
 fn color(row: &RankedTarget) -> &'static str {
     match row.bracket.target.tier.as_str() {
         "engine" => "#d55e00",
@@ -102,11 +102,7 @@ fn header(drawing: &mut Drawing, ranking: &Ranking, (title, account): (&str, Cos
     };
     let room = WIDTH_PX - 2.0 * MARGIN_PX;
     let title = font::fit(title, TITLE_SIZE_PX, true, room);
-    drawing.text((MARGIN_PX, 31.0), bold(TITLE_SIZE_PX), &title);
-    let style = || text_style(NOTE_SIZE_PX, GREY, "start");
-    for (note, y) in NOTES.into_iter().zip([53.0, 69.0]) {
-        drawing.text((MARGIN_PX, y), style(), note);
-    }
+    frame::header(drawing, &title, &NOTES.map(str::to_owned));
     let unit = ranking.load_unit;
     let text = format!("load line ({})", unit.name());
     drawing.text((LINES_PX.0, 98.0), bold(12.0), &text);
@@ -211,8 +207,8 @@ mod tests {
     #[test]
     fn the_notes_fit_into_the_picture() {
         for note in NOTES {
-            let width = font::width_px(note, NOTE_SIZE_PX, false);
-            assert!(width <= WIDTH_PX - 2.0 * MARGIN_PX, "{note}: {width} px");
+            let width = font::width_px(note, frame::SUBTITLE_SIZE_PX, false);
+            assert!(width <= frame::title_room_px(), "{note}: {width} px");
         }
     }
 }

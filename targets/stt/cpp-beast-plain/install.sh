@@ -8,11 +8,14 @@ set -eu
 cd "$(dirname "$0")"
 
 boost=build/boost/usr/include/boost/version.hpp
-boost_package=libboost1.90-dev
-boost_lib_version=1_90
+boost_version=1.90
+boost_package=libboost$boost_version-dev
+suite=forky
 
+# A checkout may have an older one.
 boost_is_there() {
-    grep -q "BOOST_LIB_VERSION \"$boost_lib_version\"" "$boost" 2>/dev/null
+    # In the header it is 1_90.
+    grep -q "BOOST_LIB_VERSION \"$(echo $boost_version | tr . _)\"" "$boost" 2>/dev/null
 }
 
 # What each package brings, to see without the package manager whether it is there.
@@ -54,14 +57,14 @@ fi
 ! boost_is_there || exit 0
 # What follows stays within this folder.
 [ "${PLIMSOLL_INSTALL:-}" != list ] || exit 0
-echo "cpp-beast-plain: unpacks forky's $boost_package into build/boost"
+echo "cpp-beast-plain: unpacks $suite's $boost_package into build/boost"
 
 apt=$PWD/build/apt
 log=$PWD/build/install.log
 fetch=$PWD/../../../scripts/apt-of-suite.sh
 rm -rf "$apt" build/boost
 mkdir -p "$apt"
-(cd "$apt" && sh "$fetch" forky "$apt" download $boost_package) >"$log" 2>&1 || fail "forky's $boost_package: $(tail -n 1 "$log")"
+(cd "$apt" && sh "$fetch" $suite "$apt" download $boost_package) >"$log" 2>&1 || fail "$suite's $boost_package: $(tail -n 1 "$log")"
 dpkg-deb -x "$apt"/$boost_package*.deb build/boost.part
 rm -rf "$apt" build/boost.part/usr/share
 mv build/boost.part build/boost
